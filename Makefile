@@ -1,0 +1,41 @@
+# `make test` and `make bench` need only Python 3.11 or newer, make and git; everything else is installed into .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+# Two test processes with one BLAS thread each beat one process with two.
+ONE    := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.PHONY: install test test-slow test-wheel lint bench format clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(ONE) $(BIN)/pytest -n 2
+
+test-slow: $(STAMP)
+	$(ONE) $(BIN)/pytest -n 2 -m slow
+
+# Builds the wheel, installs it alone into an empty environment and uses it there.
+test-wheel: $(STAMP)
+	$(BIN)/python tests/wheel_check.py
+
+bench: $(STAMP)
+	$(BIN)/gape runtime
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

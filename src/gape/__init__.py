@@ -1,0 +1,1 @@
+"""Graph position encodings from weighted graph-walking automata."""

@@ -1,0 +1,139 @@
+"""CSL: circular skip link graphs, all 4-regular, so that no walk count tells one class from another."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from gape.data.dataset import GraphDataset
+from gape.data.flat import Array, FlatGraphs, pointers
+from gape.data.folder import data_folder, find_file, missing_file
+from gape.data.published import pyg_csl
+from gape.data.split import Split
+from gape.data.task import Task
+
+NODES = 41
+SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)
+PER_CLASS = 15
+FOLDS = 5
+FILES = ("csl/csl.npz",)
+TASK = Task("csl", level="graph", metric="accuracy", num_classes=len(SKIPS), node_categories=(1,))
+
+
+def circular_skip_link(nodes: int, skip: int) -> Array:
+    """A ring of ``nodes`` nodes plus a link from every node to the one ``skip`` further on.
+
+    Returns: ``[2 * nodes, 2]``.
+
+    >>> circular_skip_link(5, 2)[5:].tolist()
+    [[0, 2], [1, 3], [2, 4], [3, 0], [4, 1]]
+    """
+    if not 2 <= skip <= (nodes - 1) // 2:
+        raise ValueError(f"skip must be 2 to {(nodes - 1) // 2} for {nodes} nodes, got {skip}")
+    here = np.arange(nodes)
+    ring = np.stack([here, (here + 1) % nodes], axis=1)
+    links = np.stack([here, (here + skip) % nodes], axis=1)
+    return np.concatenate([ring, links])
+
+
+def _near_canonical(generator: np.random.Generator) -> Array:
+    """Node numbers after one or two swaps of neighbours on the ring.
+
+    The published file has such an order: 36 to 41 of the 41 ring edges i ~ i+1 are still in place, so a
+    node's number nearly is its place on the ring. A swap of two neighbours breaks at most two ring edges.
+    """
+    order = np.arange(NODES)
+    for place in generator.integers(NODES - 1, size=int(generator.integers(1, 3))):
+        order[[place, place + 1]] = order[[place + 1, place]]
+    return order
+
+
+@dataclass(frozen=True)
+class CSL:
+    """Tell the skip length of a 41-node circular skip link graph: 10 classes, 15 graphs each (Murphy et al. 2019).
+
+    Args:
+        order: ``"random"`` numbers the nodes by a uniform random permutation. ``"near-canonical"`` shuffles
+            them only a little, as in the published file, which is why labels by node index score 100 % on
+            it. ``"published"`` reads that file (``csl/csl.npz`` in the data folder, else PyG's download) with
+            its own five folds.
+        seed: of the permutations and the folds; not used for ``"published"``.
+
+    ``build()`` gives 150 graphs and five folds, each 90 / 30 / 30 graphs with 9 / 3 / 3 of every class; the five
+    test parts cover every graph once.
+
+    Example:
+        >>> dataset = CSL(seed=0).build()
+        >>> dataset, len(dataset.splits), dataset.splits[0]
+        (GraphDataset('csl', graphs=150, nodes=6150, edges=12300), 5, Split(train=90, val=30, test=30))
+    """
+
+    order: Literal["random", "near-canonical", "published"] = "random"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.order not in ("random", "near-canonical", "published"):
+            raise ValueError(f"order must be 'random', 'near-canonical' or 'published', got {self.order!r}")
+
+    def build(self, data_dir: str | Path | None = None) -> GraphDataset:
+        """Generate the set, or read the published one."""
+        if self.order == "published":
+            return self._read(data_folder(data_dir))
+        generator = np.random.default_rng([self.seed, 0xC51])
+        blocks = []
+        for skip in SKIPS:
+            for copy in range(PER_CLASS):
+                edges = circular_skip_link(NODES, skip)
+                if self.order == "random":
+                    edges = generator.permutation(NODES)[edges]
+                elif copy > 0:  # the first graph of every class is in canonical order in the published file
+                    edges = _near_canonical(generator)[edges]
+                blocks.append(edges)
+        labels = np.repeat(np.arange(len(SKIPS)), PER_CLASS)
+        return GraphDataset(_graphs(np.stack(blocks), labels), TASK, _folds(generator), f"generated: {self!r}")
+
+    def _read(self, folder: Path | None) -> GraphDataset:
+        path = find_file(folder, FILES)
+        if path is None:
+            try:
+                return pyg_csl(folder, TASK, _folds(np.random.default_rng([self.seed, 0xC51])))
+            except OSError as error:
+                raise missing_file(
+                    "csl",
+                    folder,
+                    FILES,
+                    "PyG's GNNBenchmarkDataset downloads CSL.zip to pyg/CSL/raw; or use order='random'.",
+                ) from error
+        with np.load(path, allow_pickle=False) as file:
+            graphs = _graphs(file["edges"], file["labels"])
+            splits = [
+                Split(*parts)
+                for parts in zip(
+                    *(file[f"fold_{part}"].astype(np.int64) for part in ("train", "val", "test")), strict=True
+                )
+            ]
+        return GraphDataset(graphs, TASK, splits, f"published: {path.name}")
+
+
+def _graphs(edges: Array, labels: Array) -> FlatGraphs:
+    count, per_graph, _ = edges.shape
+    return FlatGraphs(
+        node_ptr=pointers([NODES] * count),
+        edge_ptr=pointers([per_graph] * count),
+        edges=edges.reshape(-1, 2).astype(np.int16),
+        x=np.zeros((count * NODES, 1), dtype=np.int64),
+        y=labels.astype(np.int64),
+    )
+
+
+def _folds(generator: np.random.Generator) -> list[Split]:
+    """Deal the graphs of every class into five hands of three; hand f is the test, f+1 the validation part."""
+    deal = np.stack([c * PER_CLASS + generator.permutation(PER_CLASS) for c in range(len(SKIPS))])
+    hands = [np.sort(deal[:, hand::FOLDS].ravel()) for hand in range(FOLDS)]
+    splits = []
+    for fold in range(FOLDS):
+        val = (fold + 1) % FOLDS
+        rest = [hands[hand] for hand in range(FOLDS) if hand not in (fold, val)]
+        splits.append(Split(np.sort(np.concatenate(rest)), hands[val], hands[fold]))  # type: ignore[arg-type]
+    return splits

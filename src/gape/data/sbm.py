@@ -1,0 +1,193 @@
+"""PATTERN and CLUSTER: find a planted pattern, or the communities, in stochastic block models."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from gape.data.cache import cached
+from gape.data.dataset import GraphDataset
+from gape.data.flat import Array, FlatGraphs
+from gape.data.folder import data_folder, missing_file
+from gape.data.published import pyg_sbm
+from gape.data.split import Split
+from gape.data.task import Task
+
+SMALLEST, LARGEST = 5, 34  # sizes of communities and patterns are uniform on 5..34
+Source = Literal["generate", "pyg"]
+
+
+@lru_cache(maxsize=256)
+def _pairs(nodes: int) -> tuple[Array, Array]:
+    first, second = np.triu_indices(nodes, k=1)
+    return first.astype(np.uint8), second.astype(np.uint8)
+
+
+def block_model(generator: np.random.Generator, block: Array, probability: Array) -> Array:
+    """Edges ``[num_edges, 2]`` of a random graph: nodes u, v are joined with ``probability[block[u], block[v]]``.
+
+    >>> certain = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> block_model(np.random.default_rng(0), np.array([0, 1, 0, 1]), certain).tolist()
+    [[0, 2], [1, 3]]
+    """
+    first, second = _pairs(len(block))
+    joined = generator.random(len(first)) < probability[block[first], block[second]]
+    return np.stack([first[joined], second[joined]], axis=1)
+
+
+def _sizes(generator: np.random.Generator, count: int) -> Array:
+    return generator.integers(SMALLEST, LARGEST + 1, size=count)
+
+
+def _check_source(source: str) -> None:
+    if source not in ("generate", "pyg"):
+        raise ValueError(f"source must be 'generate' or 'pyg' (the published file), got {source!r}")
+
+
+def _check_positive(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 1:
+            raise ValueError(f"{name} must be at least 1, got {count}")
+
+
+def _published(name: str, data_dir: str | Path | None, task: Task) -> GraphDataset:
+    folder = data_folder(data_dir)
+    try:
+        return pyg_sbm(name, folder, task)
+    except OSError as error:
+        raise missing_file(
+            task.name,
+            folder,
+            (f"pyg/{name}/raw/{name}_v2.pt",),
+            f"PyG's GNNBenchmarkDataset downloads {name}_v2.zip to pyg/{name}/raw; or use source='generate'.",
+        ) from error
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Which nodes belong to a planted pattern (Dwivedi et al. 2020)?
+
+    100 patterns, each a random graph (edge probability 0.5) of 5 to 34 nodes with features of its own. A graph is
+    five communities of 5 to 34 nodes (edge probability 0.5 inside, 0.35 between) and one pattern, joined to
+    every other node with probability 0.5; features uniform on {0, 1, 2}; nodes shuffled.
+
+    Args:
+        train, val, test: graphs *per pattern*; published 100, 20, 20, so 10,000 / 2,000 / 2,000 in all.
+        patterns: how many patterns; the same ones occur in all three parts.
+        seed: of everything random.
+        source: ``"generate"``, or ``"pyg"`` for the published file.
+
+    Example:
+        >>> dataset = Pattern(train=2, val=1, test=1, patterns=3).build(cache=False)
+        >>> len(dataset), dataset.level, dataset.node_categories, dataset.num_classes
+        (12, 'node', (3,), 2)
+    """
+
+    train: int = 100
+    val: int = 20
+    test: int = 20
+    patterns: int = 100
+    seed: int = 0
+    source: Source = "generate"
+
+    TASK = Task("pattern", level="node", metric="macro-recall", num_classes=2, node_categories=(3,))
+
+    def __post_init__(self) -> None:
+        _check_positive(train=self.train, val=self.val, test=self.test, patterns=self.patterns)
+        _check_source(self.source)
+
+    def build(self, data_dir: str | Path | None = None, *, cache: bool = True) -> GraphDataset:
+        """Generate the set (or read what was generated before), or load the published one."""
+        if self.source == "pyg":
+            return _published("PATTERN", data_dir, self.TASK)
+        graphs = cached(self, self._generate) if cache else self._generate()
+        split = Split.contiguous(*(self.patterns * part for part in (self.train, self.val, self.test)))
+        return GraphDataset(graphs, self.TASK, [split], f"generated: {self!r}")
+
+    def _generate(self) -> FlatGraphs:
+        generator = np.random.default_rng([self.seed, 0x9A7])
+        probability = np.full((6, 6), 0.35)
+        np.fill_diagonal(probability, 0.5)
+        probability[5, :] = probability[:, 5] = 0.5
+        probability[5, 5] = 0.0  # the pattern's inner edges are drawn once for all its graphs
+        planted = []
+        for size in _sizes(generator, self.patterns):
+            inner = block_model(generator, np.zeros(size, dtype=np.int64), np.array([[0.5]]))
+            planted.append((inner, generator.integers(0, 3, size=size)))
+        sizes, edges, features, targets = [], [], [], []
+        for part in (self.train, self.val, self.test):
+            for inner, signal in planted:
+                for _ in range(part):
+                    community = np.repeat(np.arange(5), _sizes(generator, 5))
+                    block = np.append(community, np.full(len(signal), 5))
+                    drawn = block_model(generator, block, probability)
+                    place = generator.permutation(len(block)).astype(np.uint8)
+                    own = np.empty((len(block), 1), dtype=np.uint8)
+                    own[place, 0] = np.append(generator.integers(0, 3, size=len(community)), signal)
+                    target = np.empty(len(block), dtype=np.uint8)
+                    target[place] = block == 5
+                    edges.append(place[np.concatenate([drawn, inner + len(community)])])
+                    sizes.append(len(block))
+                    features.append(own)
+                    targets.append(target)
+        return FlatGraphs.from_edges(sizes, edges, y=np.concatenate(targets), x=np.concatenate(features))
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Which of six communities is a node in, when one member of each is known (Dwivedi et al. 2020)?
+
+    Six communities of 5 to 34 nodes, edge probability 0.55 inside and 0.25 between, nodes shuffled. Feature 0,
+    but one random node of community r carries r + 1.
+
+    Args:
+        train, val, test: numbers of graphs; published 10,000 / 1,000 / 1,000.
+        seed: of everything random.
+        source: ``"generate"``, or ``"pyg"`` for the published file.
+
+    Example:
+        >>> dataset = Cluster(train=3, val=1, test=1).build(cache=False)
+        >>> sorted(dataset[0].x[dataset[0].x > 0].tolist()), dataset.num_classes
+        ([1, 2, 3, 4, 5, 6], 6)
+    """
+
+    train: int = 10_000
+    val: int = 1_000
+    test: int = 1_000
+    seed: int = 0
+    source: Source = "generate"
+
+    TASK = Task("cluster", level="node", metric="macro-recall", num_classes=6, node_categories=(7,))
+
+    def __post_init__(self) -> None:
+        _check_positive(train=self.train, val=self.val, test=self.test)
+        _check_source(self.source)
+
+    def build(self, data_dir: str | Path | None = None, *, cache: bool = True) -> GraphDataset:
+        """Generate the set (or read what was generated before), or load the published one."""
+        if self.source == "pyg":
+            return _published("CLUSTER", data_dir, self.TASK)
+        graphs = cached(self, self._generate) if cache else self._generate()
+        split = Split.contiguous(self.train, self.val, self.test)
+        return GraphDataset(graphs, self.TASK, [split], f"generated: {self!r}")
+
+    def _generate(self) -> FlatGraphs:
+        generator = np.random.default_rng([self.seed, 0xC1])
+        probability = np.full((6, 6), 0.25)
+        np.fill_diagonal(probability, 0.55)
+        sizes, edges, features, targets = [], [], [], []
+        for _ in range(self.train + self.val + self.test):
+            community = np.repeat(np.arange(6), _sizes(generator, 6))
+            generator.shuffle(community)
+            # A random member of every community: the first of each in a random order of the nodes.
+            order = generator.permutation(len(community))
+            known = order[np.unique(community[order], return_index=True)[1]]
+            own = np.zeros((len(community), 1), dtype=np.uint8)
+            own[known, 0] = community[known] + 1
+            sizes.append(len(community))
+            edges.append(block_model(generator, community, probability))
+            features.append(own)
+            targets.append(community.astype(np.uint8))
+        return FlatGraphs.from_edges(sizes, edges, y=np.concatenate(targets), x=np.concatenate(features))

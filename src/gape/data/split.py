@@ -1,0 +1,63 @@
+"""Which graphs of a set are for training, which for validation, which for testing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+def _indices(values: Sequence[int] | Tensor) -> Tensor:
+    return torch.as_tensor(values, dtype=torch.int64).reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Graph numbers of the training, validation and test part; no graph may be in two of them.
+
+    Args:
+        train, val, test: int64 tensors of graph numbers (sequences are converted). ``test`` may be empty,
+            for sets whose test targets are secret.
+
+    Example:
+        >>> Split([0, 1, 2], [3], [4])
+        Split(train=3, val=1, test=1)
+        >>> Split([0, 1], [1], [2])
+        Traceback (most recent call last):
+        ValueError: graph 1 is in more than one part of the split; every graph may be used once
+    """
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+
+    def __post_init__(self) -> None:
+        for part in ("train", "val", "test"):
+            object.__setattr__(self, part, _indices(getattr(self, part)))
+        everything = torch.cat([self.train, self.val, self.test])
+        if everything.numel() and int(everything.min()) < 0:
+            raise ValueError(f"graph numbers start at 0, got {int(everything.min())}")
+        graphs, uses = everything.unique(return_counts=True)
+        if (uses > 1).any():
+            twice = int(graphs[uses > 1][0])
+            raise ValueError(
+                f"graph {twice} is in more than one part of the split; every graph may be used once"
+            )
+
+    @classmethod
+    def contiguous(cls, train: int, val: int, test: int) -> "Split":
+        """The first ``train`` graphs, then ``val``, then ``test``.
+
+        >>> Split.contiguous(2, 1, 1).test
+        tensor([3])
+        """
+        order = torch.arange(train + val + test)
+        return cls(*order.split([train, val, test]))
+
+    @property
+    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The three parts in the order train, val, test."""
+        return self.train, self.val, self.test
+
+    def __repr__(self) -> str:
+        return f"Split(train={len(self.train)}, val={len(self.val)}, test={len(self.test)})"

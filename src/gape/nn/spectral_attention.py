@@ -1,0 +1,54 @@
+"""Spectral attention: a small transformer over the eigenvectors and eigenvalues seen by a node."""
+
+import torch
+from torch import Tensor, nn
+
+from gape.nn.encoder import Encoder
+from gape.nn.pattern import AttentionPattern
+
+
+class SpectralAttention(Encoder):
+    """Learned summary of a node's Laplacian eigenvector entries and eigenvalues (Kreuzer et al., 2021).
+
+    Each node is a sequence of k pairs (entry of the eigenvector at the node, eigenvalue). A linear layer, one
+    transformer layer and a sum over the sequence make ``width`` channels, which stand beside the embedded node
+    features. As in Soga & Chiang (2023), the feed-forward network has PyTorch's default width of 2,048 and
+    dropout of 0.1, and signs are not flipped.
+
+    Args:
+        width: number of channels.
+        heads: attention heads of the small transformer; divides ``width``.
+        feed_forward: width of its feed-forward network.
+        dropout: its dropout.
+
+    Example:
+        >>> pattern = AttentionPattern(torch.tensor([[0], [1]]), num_nodes=2, heads=8)
+        >>> spectrum = torch.randn(2, 10, 2)  # two nodes, ten eigenpairs
+        >>> spectrum[:, 2:] = torch.nan  # of which eight do not exist
+        >>> SpectralAttention()(spectrum, pattern).shape
+        torch.Size([2, 8])
+    """
+
+    def __init__(self, width: int = 8, heads: int = 4, *, feed_forward: int = 2048, dropout: float = 0.1) -> None:
+        super().__init__()
+        if heads < 1 or width % heads:
+            raise ValueError(f"heads must divide width, got heads={heads} and width={width}")
+        self.concatenated = width
+        self.linear = nn.Linear(2, width)
+        layer = nn.TransformerEncoderLayer(width, heads, feed_forward, dropout, batch_first=True)
+        self.transformer = nn.TransformerEncoder(layer, num_layers=1, enable_nested_tensor=False)
+
+    def forward(self, encoding: Tensor | None, pattern: AttentionPattern) -> Tensor:
+        """``[num_nodes, k, 2]``, NaN where an eigenpair does not exist, to ``[num_nodes, width]``."""
+        if encoding is None or encoding.dim() != 3 or [len(encoding), encoding.shape[2]] != [pattern.num_nodes, 2]:
+            got = "None" if encoding is None else f"shape {list(encoding.shape)}"
+            raise ValueError(
+                f"encoding must have shape [{pattern.num_nodes}, k, 2], the eigenvector entry and the eigenvalue "
+                f"of each of k eigenpairs, NaN where there are fewer; got {got}"
+            )
+        missing = encoding.isnan().any(-1)
+        # A softmax over nothing is NaN; a node without any eigenpair looks at one and is summed over none.
+        hidden_keys = missing & ~missing.all(-1, keepdim=True)
+        states = self.linear(encoding.masked_fill(missing[..., None], 0).to(self.linear.weight.dtype))
+        states = self.transformer(states, src_key_padding_mask=hidden_keys)
+        return torch.where(missing[..., None], 0, states).sum(1)

@@ -19,6 +19,12 @@ def pointers(counts: Array | Sequence[int]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))]).astype(np.int64)
 
 
+def _lengths(ptr: Array) -> NDArray[np.int64]:
+    wide = ptr.astype(np.int64)  # pointers may come as unsigned numbers, whose differences would wrap
+    lengths: NDArray[np.int64] = wide[1:] - wide[:-1]
+    return lengths
+
+
 @dataclass(frozen=True, eq=False)
 class FlatGraphs:
     """Graph ``i`` owns nodes ``node_ptr[i]:node_ptr[i+1]`` and edges ``edge_ptr[i]:edge_ptr[i+1]``.
@@ -64,8 +70,7 @@ class FlatGraphs:
             raise ValueError(f"x must have shape [num_nodes, d], got {self.x.shape}")
         if len(self.y) not in (self.num_graphs, len(self.x)):
             raise ValueError(
-                f"y must have one entry a graph ({self.num_graphs}) or a node ({len(self.x)}), "
-                f"got {len(self.y)}"
+                f"y must have one entry a graph ({self.num_graphs}) or a node ({len(self.x)}), got {len(self.y)}"
             )
         if self.edge_attr is not None and len(self.edge_attr) != len(self.edges):
             raise ValueError(
@@ -82,9 +87,7 @@ class FlatGraphs:
                 )
 
     @classmethod
-    def from_edges(
-        cls, sizes: Sequence[int], edges: Iterable[Any], y: Array, x: Array | None = None
-    ) -> "FlatGraphs":
+    def from_edges(cls, sizes: Sequence[int], edges: Iterable[Any], y: Array, x: Array | None = None) -> "FlatGraphs":
         """Join one edge list a graph. Without ``x`` every node carries the single real feature 1."""
         blocks = [np.asarray(block).reshape(-1, 2) for block in edges]
         node_ptr = pointers(sizes)
@@ -106,12 +109,12 @@ class FlatGraphs:
     @property
     def node_counts(self) -> NDArray[np.int64]:
         """Number of nodes of every graph."""
-        return np.diff(self.node_ptr.astype(np.int64))
+        return _lengths(self.node_ptr)
 
     @property
     def edge_counts(self) -> NDArray[np.int64]:
         """Number of undirected edges of every graph."""
-        return np.diff(self.edge_ptr.astype(np.int64))
+        return _lengths(self.edge_ptr)
 
     def graph_edges(self, index: int) -> Array:
         """The edges of one graph, ``[num_edges_of_it, 2]``."""

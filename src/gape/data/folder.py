@@ -43,11 +43,8 @@ def missing_file(data_set: str, folder: Path | None, compact: Sequence[str], dow
     Or go online: PyG downloads molecules.zip to X.
     """
     where = (
-        f"Looked in {folder}."
-        if folder is not None
-        else "No data folder was given: pass data_dir=… or set GAPE_DATA."
+        f"Looked in {folder}." if folder is not None else "No data folder was given: pass data_dir=… or set GAPE_DATA."
     )
     return FileNotFoundError(
-        f"no files for data set {data_set!r}. {where}\n"
-        f"Put there one of: {', '.join(compact)}\nOr go online: {download}"
+        f"no files for data set {data_set!r}. {where}\nPut there one of: {', '.join(compact)}\nOr go online: {download}"
     )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -92,7 +92,7 @@ class Pattern:
     seed: int = 0
     source: Source = "generate"
 
-    TASK = Task("pattern", level="node", metric="macro-recall", num_classes=2, node_categories=(3,))
+    TASK: ClassVar[Task] = Task("pattern", level="node", metric="macro-recall", num_classes=2, node_categories=(3,))
 
     def __post_init__(self) -> None:
         _check_positive(train=self.train, val=self.val, test=self.test, patterns=self.patterns)
@@ -159,7 +159,7 @@ class Cluster:
     seed: int = 0
     source: Source = "generate"
 
-    TASK = Task("cluster", level="node", metric="macro-recall", num_classes=6, node_categories=(7,))
+    TASK: ClassVar[Task] = Task("cluster", level="node", metric="macro-recall", num_classes=6, node_categories=(7,))
 
     def __post_init__(self) -> None:
         _check_positive(train=self.train, val=self.val, test=self.test)

@@ -37,12 +37,10 @@ class Split:
         everything = torch.cat([self.train, self.val, self.test])
         if everything.numel() and int(everything.min()) < 0:
             raise ValueError(f"graph numbers start at 0, got {int(everything.min())}")
-        graphs, uses = everything.unique(return_counts=True)
+        graphs, uses = torch.unique(everything, return_counts=True)
         if (uses > 1).any():
             twice = int(graphs[uses > 1][0])
-            raise ValueError(
-                f"graph {twice} is in more than one part of the split; every graph may be used once"
-            )
+            raise ValueError(f"graph {twice} is in more than one part of the split; every graph may be used once")
 
     @classmethod
     def contiguous(cls, train: int, val: int, test: int) -> "Split":
@@ -52,7 +50,7 @@ class Split:
         tensor([3])
         """
         order = torch.arange(train + val + test)
-        return cls(*order.split([train, val, test]))
+        return cls(order[:train], order[train : train + val], order[train + val :])
 
     @property
     def parts(self) -> tuple[Tensor, Tensor, Tensor]:

@@ -38,9 +38,7 @@ class Task:
         if self.metric not in ("mae", "accuracy", "macro-recall"):
             raise ValueError(f"metric must be 'mae', 'accuracy' or 'macro-recall', got {self.metric!r}")
         if self.num_classes < 0 or self.num_classes == 1:
-            raise ValueError(
-                f"num_classes must be 0 (a regression) or at least 2 (classes), got {self.num_classes}"
-            )
+            raise ValueError(f"num_classes must be 0 (a regression) or at least 2 (classes), got {self.num_classes}")
         if (self.metric == "mae") != (self.num_classes == 0):
             raise ValueError(
                 f"metric {self.metric!r} does not fit {self.num_classes} classes: "

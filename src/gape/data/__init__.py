@@ -1,0 +1,39 @@
+"""Graph data sets in one form, by name: real ones from files, synthetic ones from seeded generators."""
+
+from gape.data.baseline import edge_count_baseline
+from gape.data.csl import CSL
+from gape.data.cycles import Cycles
+from gape.data.cycles_v import CyclesV
+from gape.data.dataset import GraphDataset
+from gape.data.flat import FlatGraphs
+from gape.data.metrics import PerBatchMean, metrics_for
+from gape.data.pcqm4mv2 import PCQM4Mv2
+from gape.data.planar import Planar
+from gape.data.qm9 import QM9
+from gape.data.registry import load, names, options
+from gape.data.sbm import Cluster, Pattern
+from gape.data.split import Split
+from gape.data.task import Task
+from gape.data.zinc import Zinc
+
+__all__ = [
+    "CSL",
+    "QM9",
+    "Cluster",
+    "Cycles",
+    "CyclesV",
+    "FlatGraphs",
+    "GraphDataset",
+    "PCQM4Mv2",
+    "Pattern",
+    "PerBatchMean",
+    "Planar",
+    "Split",
+    "Task",
+    "Zinc",
+    "edge_count_baseline",
+    "load",
+    "metrics_for",
+    "names",
+    "options",
+]

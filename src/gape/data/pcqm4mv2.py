@@ -1,0 +1,196 @@
+"""PCQM4Mv2: HOMO-LUMO gap of molecules, a regression over whole graphs."""
+
+import csv
+import gzip
+import hashlib
+import lzma
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+import torch
+
+from gape.data.cache import cached
+from gape.data.dataset import GraphDataset
+from gape.data.flat import Array, FlatGraphs, pointers
+from gape.data.folder import data_folder, find_file, missing_file
+from gape.data.molecules import ATOM_CATEGORIES, molecules
+from gape.data.parallel import map_pieces
+from gape.data.published import pyg_folder
+from gape.data.split import Split
+from gape.data.task import Task
+
+FILES = (
+    "pcqm4m-v2/raw/data.csv.gz",
+    "pyg/PCQM4Mv2/raw/pcqm4m-v2/raw/data.csv.gz",
+    "pcqm4mv2/pcqm4mv2.csv.xz",
+    "pcqm4mv2/pcqm4mv2_first1999.csv.xz",
+)
+COLUMNS = ("idx", "smiles", "homolumogap")
+TASK = Task("pcqm4mv2", level="graph", metric="mae", num_classes=0, node_categories=ATOM_CATEGORIES)
+_PIECE = 2_000
+
+
+@dataclass(frozen=True)
+class PCQM4Mv2:
+    """Predict the HOMO-LUMO gap in eV (Hu et al. 2021) from heavy atoms and bonds.
+
+    Reads the SMILES table ``idx,smiles,homolumogap``, plain or packed (.gz, .xz), and makes graphs with RDKit, in
+    parallel and once: the graphs are cached. ``x`` has nine categories an atom and ``edge_attr`` three a bond
+    (see :mod:`gape.data.molecules`); the paper's models do not use bonds. Rows without a gap are left out.
+
+    The split: if ``split_dict.pt`` lies in the folder above the table's (as in the official archive), ``test`` is
+    the official validation part, which is what the paper reports (the official test targets are secret), and
+    ``val`` a random ``val_fraction`` of the official training part. Without that file, ``test`` and ``val`` are
+    random ``val_fraction`` parts of what there is.
+
+    Args:
+        limit: read only so many rows; 0 for all.
+        val_fraction: see above.
+        seed: of the random parts.
+
+    Example:
+        >>> PCQM4Mv2(val_fraction=0.7)
+        Traceback (most recent call last):
+        ValueError: val_fraction must lie between 0 and 0.5, got 0.7
+    """
+
+    limit: int = 0
+    val_fraction: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.limit < 0:
+            raise ValueError(f"limit must be a number of rows, or 0 for all of them, got {self.limit}")
+        if not 0 < self.val_fraction < 0.5:
+            raise ValueError(f"val_fraction must lie between 0 and 0.5, got {self.val_fraction}")
+
+    def build(
+        self,
+        data_dir: str | Path | None = None,
+        *,
+        cache: bool = True,
+        processes: int = 2,
+        show: bool = True,
+        download: bool = False,
+    ) -> GraphDataset:
+        """Read and convert the table; with ``download=True`` let PyG fetch it first, if there is none."""
+        folder = data_folder(data_dir)
+        path = find_file(folder, FILES)
+        if path is None and download:
+            path = _download(folder)
+        if path is None:
+            raise missing_file(
+                "pcqm4mv2",
+                folder,
+                FILES,
+                "download=True lets PyG fetch pcqm4m-v2.zip (official archive) to pyg/PCQM4Mv2/raw.",
+            )
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        table, limit = path, self.limit
+
+        def make() -> FlatGraphs:
+            return _convert(table, limit, processes, show)
+
+        graphs = cached(Conversion(digest, limit), make) if cache else make()
+        return GraphDataset(graphs, TASK, [self._split(path, graphs)], f"published: {path.name} ({self!r})")
+
+    def _split(self, path: Path, graphs: FlatGraphs) -> Split:
+        generator = np.random.default_rng([self.seed, 0x9C])
+        official = path.parent.parent / "split_dict.pt"
+        if not official.is_file():
+            order = generator.permutation(graphs.num_graphs)
+            part = math.ceil(self.val_fraction * len(order))
+            return _split(order[2 * part :], order[:part], order[part : 2 * part])
+        parts = read_split(official)
+        # Rows without a gap are the official test rows, which come last, so row numbers are graph numbers.
+        known = {name: rows[rows < graphs.num_graphs] for name, rows in parts.items()}
+        train = generator.permutation(known["train"])
+        part = math.ceil(self.val_fraction * len(train))
+        return _split(train[part:], train[:part], known["valid"])
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What the converted graphs depend on: the bytes of the table and the number of rows."""
+
+    digest: str
+    limit: int
+
+
+def _split(train: Array, val: Array, test: Array) -> Split:
+    return Split(*(torch.from_numpy(np.sort(part)) for part in (train, val, test)))
+
+
+def read_split(path: Path) -> dict[str, Array]:
+    """The official ``split_dict.pt``: row numbers of every part, read without running pickled code."""
+    allowed = [np.ndarray, np.dtype, type(np.dtype(np.int64)), np._core.multiarray._reconstruct]  # type: ignore[attr-defined]
+    # Files written with NumPy 1 name the same function by its old path.
+    old_name = (np._core.multiarray._reconstruct, "numpy.core.multiarray._reconstruct")  # type: ignore[attr-defined]
+    with torch.serialization.safe_globals([*allowed, old_name]):
+        parts = torch.load(path, weights_only=True)
+    return {name: np.asarray(rows, dtype=np.int64) for name, rows in parts.items()}
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[TextIO]:
+    if path.suffix == ".xz":
+        with lzma.open(path, "rt", encoding="utf-8", newline="") as file:
+            yield file
+    elif path.suffix == ".gz":
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+            yield file
+    else:
+        with path.open(encoding="utf-8", newline="") as file:
+            yield file
+
+
+def read_table(path: Path, limit: int = 0) -> tuple[list[str], list[float]]:
+    """SMILES and gaps of the rows that have a gap."""
+    smiles, gaps = [], []
+    with _open(path) as file:
+        reader = csv.DictReader(file)
+        if not set(COLUMNS[1:]) <= set(reader.fieldnames or ()):
+            raise ValueError(f"{path} has columns {reader.fieldnames}, expected {', '.join(COLUMNS)}")
+        for row in islice(reader, limit or None):
+            if row["homolumogap"]:
+                smiles.append(row["smiles"])
+                gaps.append(float(row["homolumogap"]))
+    if not smiles:
+        raise ValueError(f"{path} has no row with a gap")
+    return smiles, gaps
+
+
+def _convert(path: Path, limit: int, processes: int, show: bool) -> FlatGraphs:
+    smiles, gaps = read_table(path, limit)
+    pieces = [smiles[start : start + _PIECE] for start in range(0, len(smiles), _PIECE)]
+    weights = [len(piece) for piece in pieces]
+    title = "PCQM4Mv2: reading molecules"
+    blocks = map_pieces(molecules, pieces, title=title, weights=weights, processes=processes, show=show)
+    return FlatGraphs(
+        node_ptr=pointers(np.concatenate([block.node_counts for block in blocks])),
+        edge_ptr=pointers(np.concatenate([block.edge_counts for block in blocks])),
+        edges=np.concatenate([block.edges for block in blocks]),
+        x=np.concatenate([block.x for block in blocks]),
+        y=np.array(gaps, dtype=np.float32),
+        edge_attr=np.concatenate([block.edge_attr for block in blocks]),
+    )
+
+
+def _download(folder: Path | None) -> Path | None:
+    """Let PyG fetch and unpack the official archive; its own conversion to a data base is not run."""
+    from torch_geometric.data import download_url, extract_zip
+    from torch_geometric.datasets import PCQM4Mv2 as Official
+
+    raw = pyg_folder(folder) / "PCQM4Mv2" / "raw"
+    try:
+        archive = download_url(Official.url, str(raw))
+        extract_zip(archive, str(raw))
+    except OSError:
+        return None
+    return find_file(raw, ("pcqm4m-v2/raw/data.csv.gz",))

@@ -1,0 +1,86 @@
+"""Data sets by name."""
+
+import inspect
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from gape.data.csl import CSL
+from gape.data.cycles import Cycles
+from gape.data.cycles_v import CyclesV
+from gape.data.dataset import GraphDataset
+from gape.data.pcqm4mv2 import PCQM4Mv2
+from gape.data.planar import Planar
+from gape.data.qm9 import QM9
+from gape.data.sbm import Cluster, Pattern
+from gape.data.zinc import Zinc
+
+SOURCES: dict[str, Any] = {
+    "zinc": Zinc,
+    "csl": CSL,
+    "cycles": Cycles,
+    "cycles-v": CyclesV,
+    "pattern": Pattern,
+    "cluster": Cluster,
+    "planar": Planar,
+    "pcqm4mv2": PCQM4Mv2,
+    "qm9-20k": QM9,
+}
+
+
+def names() -> tuple[str, ...]:
+    """The data sets that there are.
+
+    >>> names()
+    ('zinc', 'csl', 'cycles', 'cycles-v', 'pattern', 'cluster', 'planar', 'pcqm4mv2', 'qm9-20k')
+    """
+    return tuple(SOURCES)
+
+
+def _source(name: str) -> Any:
+    if name not in SOURCES:
+        raise ValueError(f"no data set {name!r}; there are {', '.join(SOURCES)}")
+    return SOURCES[name]
+
+
+def _build_options(source: Any) -> dict[str, Any]:
+    parameters = inspect.signature(source.build).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def options(name: str) -> dict[str, Any]:
+    """What can be set for a data set, with the defaults.
+
+    >>> options("csl")
+    {'order': 'random', 'seed': 0}
+    """
+    source = _source(name)
+    return {field.name: field.default for field in fields(source)} | _build_options(source)
+
+
+def load(name: str, data_dir: str | Path | None = None, **chosen: Any) -> GraphDataset:
+    """A data set by name.
+
+    Args:
+        name: one of :func:`names`.
+        data_dir: folder with real data; default the environment variable ``GAPE_DATA``. Generated sets need none.
+        chosen: settings of that set, see :func:`options`; they are explained at its class.
+
+    Example:
+        >>> dataset = load("csl", seed=3)
+        >>> train, val, test = dataset.split(fold=4)
+        >>> dataset.metric, dataset.num_classes, len(train), len(val), len(test)
+        ('accuracy', 10, 90, 30, 30)
+        >>> load("csl", colour="red")
+        Traceback (most recent call last):
+        ValueError: data set 'csl' has no option 'colour'; it has order, seed
+    """
+    source = _source(name)
+    known = options(name)
+    for option in chosen:
+        if option not in known:
+            raise ValueError(f"data set {name!r} has no option {option!r}; it has {', '.join(known)}")
+    how = {option: value for option, value in chosen.items() if option in _build_options(source)}
+    settings = {option: value for option, value in chosen.items() if option not in how}
+    dataset: GraphDataset = source(**settings).build(data_dir, **how)
+    return dataset

@@ -1,0 +1,358 @@
+"""Weighted graph-walking automata: Definition 2 of Soga & Chiang (2023), and the named machines of the paper."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Automaton:
+    r"""A weighted graph-walking automaton over node labels ``0 … m-1`` (Definition 2 of the paper).
+
+    A run starts at any node ``u`` in state ``q`` with weight ``initial[q, label(u)]``; moving from state
+    ``q`` to ``r`` along an edge multiplies by ``transition[q, r]`` and the edge's weight; stopping in state
+    ``r`` at node ``v`` multiplies by ``final[r, label(v)]``. :func:`gape.solve` sums the runs.
+
+    Args:
+        initial: α, ``[states, labels]``. Rows outside ``starting`` are set to zero.
+        transition: μ, ``[states, states]``, or ``[types, states, states]`` for one matrix per type.
+        final: τ, ``[states, labels]``; all ones if ``None``, as in the paper's experiments.
+        starting: the starting states S, as indices; all states if ``None``.
+        transition_by: what a type is: ``"node"`` (the label of the node being left, as in the paper) or
+            ``"edge"`` (the type of the edge taken). Read only when ``transition`` has three axes.
+
+    Example:
+        >>> walker = Automaton(initial=[[1.0]], transition=[[0.5]])
+        >>> walker.states, walker.labels
+        (1, 1)
+    """
+
+    initial: Tensor
+    transition: Tensor
+    final: Tensor | None = None
+    starting: tuple[int, ...] | None = None
+    transition_by: Literal["node", "edge"] = "node"
+    # How a named constructor was called, so that the repr can say it.
+    made_by: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        initial = _weights(self.initial, "initial")
+        transition = _weights(self.transition, "transition")
+        dtype = torch.promote_types(initial.dtype, transition.dtype)
+        if initial.dim() != 2:
+            raise ValueError(f"initial must be [states, labels], got shape {list(initial.shape)}")
+        states, labels = initial.shape
+        if states < 1 or labels < 1:
+            raise ValueError(f"an automaton needs at least 1 state and 1 label, got initial {[states, labels]}")
+        if transition.dim() not in (2, 3) or tuple(transition.shape[-2:]) != (states, states):
+            raise ValueError(
+                f"transition must be [{states}, {states}] or [types, {states}, {states}] to fit the "
+                f"{states} states of initial, got shape {list(transition.shape)}"
+            )
+        if self.transition_by not in ("node", "edge"):
+            raise ValueError(f"transition_by must be 'node' or 'edge', got {self.transition_by!r}")
+        if transition.dim() == 3 and self.transition_by == "node" and len(transition) != labels:
+            raise ValueError(
+                f"transition by node label needs one matrix for each of the {labels} labels, got "
+                f"{len(transition)}; pass transition_by='edge' if its types are edge types"
+            )
+        final = None
+        if self.final is not None:
+            final = _weights(self.final, "final")
+            if final.shape != initial.shape:
+                raise ValueError(f"final must be [{states}, {labels}] like initial, got {list(final.shape)}")
+            dtype = torch.promote_types(dtype, final.dtype)
+            final = final.to(dtype)
+        initial = initial.to(dtype)
+        if self.starting is not None:
+            starting = tuple(sorted({int(q) for q in self.starting}))
+            if any(q < 0 or q >= states for q in starting):
+                raise ValueError(f"starting states must be in 0 … {states - 1}, got {list(self.starting)}")
+            allowed = torch.zeros(states, 1, dtype=torch.bool, device=initial.device)
+            allowed[list(starting)] = True
+            initial = initial * allowed
+            object.__setattr__(self, "starting", starting)
+        object.__setattr__(self, "initial", initial)
+        object.__setattr__(self, "transition", transition.to(dtype))
+        object.__setattr__(self, "final", final)
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def states(self) -> int:
+        """Number of states k."""
+        return self.initial.shape[0]
+
+    @property
+    def labels(self) -> int:
+        """Number of node labels m."""
+        return self.initial.shape[1]
+
+    @property
+    def typed(self) -> bool:
+        """Whether the transition depends on a node label or an edge type."""
+        return self.transition.dim() == 3
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.initial.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.initial.device
+
+    def _tensors(self) -> dict[str, Tensor]:
+        tensors = {"initial": self.initial, "transition": self.transition}
+        return tensors if self.final is None else {**tensors, "final": self.final}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Automaton):
+            return NotImplemented
+        mine, theirs = self._tensors(), other._tensors()
+        return (
+            self.starting == other.starting
+            and (not self.typed or self.transition_by == other.transition_by)
+            and mine.keys() == theirs.keys()
+            and all(
+                mine[name].dtype == theirs[name].dtype
+                and mine[name].device == theirs[name].device
+                and torch.equal(mine[name], theirs[name])
+                for name in mine
+            )
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits that change with any weight, shape, dtype or setting."""
+        text = f"{self.starting}{self.transition_by if self.typed else ''}{self.dtype}"
+        digest = hashlib.sha256(text.encode())
+        for name, tensor in self._tensors().items():
+            digest.update(f"{name}{list(tensor.shape)}".encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        parts = [f"states={self.states}", f"labels={self.labels}"]
+        if self.typed:
+            parts.append(f"types={len(self.transition)} by {self.transition_by}")
+        if self.starting is not None:
+            parts.append(f"starting={list(self.starting)}")
+        parts.append("final=ones" if self.final is None else "final=given")
+        if self.made_by:
+            parts.append(f"made_by={self.made_by}")
+        parts += [f"dtype={str(self.dtype).removeprefix('torch.')}", f"digest={self.digest}"]
+        return f"Automaton({', '.join(parts)})"
+
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Automaton:
+        """The same automaton on another device or in another floating-point type."""
+        return Automaton(
+            initial=self.initial.to(device=device, dtype=dtype),
+            transition=self.transition.to(device=device, dtype=dtype),
+            final=None if self.final is None else self.final.to(device=device, dtype=dtype),
+            starting=self.starting,
+            transition_by=self.transition_by,
+            made_by=self.made_by,
+        )
+
+    # ------------------------------------------------------------------ files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a NumPy ``.npz`` file (no pickle in it), whole or not at all."""
+        path = Path(path)
+        arrays: dict[str, Any] = {name: t.detach().cpu().numpy() for name, t in self._tensors().items()}
+        if self.starting is not None:
+            arrays["starting"] = np.array(self.starting, dtype=np.int64)
+        arrays["transition_by"] = np.array(self.transition_by)
+        arrays["made_by"] = np.array(self.made_by)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, **arrays)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Automaton:
+        """Read what :meth:`save` wrote."""
+        with np.load(path, allow_pickle=False) as arrays:
+            missing = {"initial", "transition"} - set(arrays.files)
+            if missing:
+                raise ValueError(f"{os.fspath(path)} holds {sorted(arrays.files)}; it lacks {sorted(missing)}")
+            return cls(
+                initial=torch.from_numpy(arrays["initial"]),
+                transition=torch.from_numpy(arrays["transition"]),
+                final=torch.from_numpy(arrays["final"]) if "final" in arrays else None,
+                starting=tuple(arrays["starting"].tolist()) if "starting" in arrays else None,
+                transition_by=str(arrays["transition_by"]) if "transition_by" in arrays else "node",  # type: ignore[arg-type]
+                made_by=str(arrays["made_by"]) if "made_by" in arrays else "",
+            )
+
+    # ------------------------------------------------------------------ named machines
+
+    @classmethod
+    def random(
+        cls,
+        states: int,
+        damping: float = 0.02,
+        *,
+        labels: int = 1,
+        initial_labels: Iterable[int] | None = None,
+        orthogonal_initial: bool = False,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+    ) -> Automaton:
+        """Base GAPE (§3.2 and §4.2 of the paper): orthogonal μ times ``damping``, random α.
+
+        Args:
+            states: number of states k.
+            damping: γ, the factor on the orthogonal transition matrix.
+            labels: number of node labels m, each with its own initial vector.
+            initial_labels: the labels on which α is not zero; all if ``None``. The translation experiment
+                (§4.1) starts runs on the first token only, ``initial_labels=(0,)`` with ``labels=2``.
+            orthogonal_initial: draw α with orthonormal columns (rows if ``labels > states``), as the paper's
+                text says, instead of independent standard normals, as the authors' code does.
+            seed: the same seed gives the same automaton in every process.
+        """
+        _at_least_one(states=states, labels=labels)
+        generator = torch.Generator().manual_seed(seed)
+        transition = damping * _orthogonal(states, states, generator)
+        initial = (
+            _orthogonal(states, labels, generator)
+            if orthogonal_initial
+            else torch.randn(states, labels, generator=generator, dtype=torch.float64)
+        )
+        made_by = f"random(states={states}, damping={damping}, labels={labels}"
+        if initial_labels is not None:
+            kept = sorted({int(label) for label in initial_labels})
+            if any(label < 0 or label >= labels for label in kept):
+                raise ValueError(f"initial_labels must be in 0 … {labels - 1}, got {kept}")
+            mask = torch.zeros(labels, dtype=torch.float64)
+            mask[kept] = 1.0
+            initial = initial * mask
+            made_by += f", initial_labels={tuple(kept)}"
+        made_by += f", orthogonal_initial={orthogonal_initial}, seed={seed})"
+        return cls(initial.to(dtype), transition.to(dtype), made_by=made_by)
+
+    @classmethod
+    def stochastic(
+        cls,
+        states: int,
+        *,
+        labels: int = 1,
+        softmax_initial: bool = False,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+    ) -> Automaton:
+        """GAPE* (§4.2.3): the softmax of every row of an orthogonal μ, without damping.
+
+        With ``softmax_initial`` GAPE** as the paper's text has it: each column of α goes through a softmax
+        over the states. A row-stochastic μ has eigenvalue 1, so the equation is singular on every graph whose
+        walk matrix has eigenvalue 1 and whose labels excite it; :func:`gape.solve` finds those.
+        """
+        _at_least_one(states=states, labels=labels)
+        generator = torch.Generator().manual_seed(seed)
+        transition = torch.softmax(_orthogonal(states, states, generator), dim=1)
+        initial = torch.randn(states, labels, generator=generator, dtype=torch.float64)
+        if softmax_initial:
+            initial = torch.softmax(initial, dim=0)
+        made_by = f"stochastic(states={states}, labels={labels}, softmax_initial={softmax_initial}, seed={seed})"
+        return cls(initial.to(dtype), transition.to(dtype), made_by=made_by)
+
+    @classmethod
+    def sinusoidal(cls, states: int) -> Automaton:
+        """Proposition 1: the sinusoids of Vaswani et al. (2017) on a directed path.
+
+        Label 0 on the first node, 1 elsewhere; node ``i`` (counted from 0) gets position ``i``. (The paper
+        writes μ to the power of the 1-based node number; its equation (1) gives one less.)
+
+        Example:
+            >>> Automaton.sinusoidal(4).initial[:, 0].tolist()
+            [0.0, 1.0, 0.0, 1.0]
+        """
+        if states < 2 or states % 2:
+            raise ValueError(f"sinusoids come in pairs, so states must be even and at least 2, got {states}")
+        angle = -(10000.0 ** (-torch.arange(0, states, 2, dtype=torch.float64) / states))
+        transition = torch.zeros(states, states, dtype=torch.float64)
+        sine, cosine = torch.arange(0, states, 2), torch.arange(1, states, 2)
+        transition[sine, sine] = transition[cosine, cosine] = angle.cos()
+        transition[sine, cosine] = angle.sin()
+        transition[cosine, sine] = -angle.sin()
+        initial = torch.zeros(states, 2, dtype=torch.float64)
+        initial[cosine, 0] = 1.0
+        return cls(initial, transition, made_by=f"sinusoidal({states})")
+
+    @classmethod
+    def pagerank(cls, nodes: int, beta: float = 0.15) -> Automaton:
+        """Personalised PageRank (remark after equation (2)): μ = (1-β)I and αℓ = βI, with node-index labels.
+
+        On the walk matrix D⁻¹A, entry ``[v, u]`` of the weights is the probability that a walk from ``u``
+        that restarts with probability β is at ``v``: column ``u`` is PPR(u), on directed graphs too.
+        """
+        _at_least_one(nodes=nodes)
+        if not 0 < beta <= 1:
+            raise ValueError(f"beta is a restart probability in (0, 1], got {beta}")
+        eye = torch.eye(nodes, dtype=torch.float64)
+        return cls(beta * eye, (1 - beta) * eye, made_by=f"pagerank(nodes={nodes}, beta={beta})")
+
+    @classmethod
+    def shift(cls, length: int) -> Automaton:
+        """A chain of ``length + 1`` states that counts steps (§3.3.3).
+
+        State ``t`` holds the walks of exactly ``t`` steps. Its closed readout on D⁻¹A without state 0 is the
+        random-walk encoding [W_vv, (W²)_vv, …] of Dwivedi et al. (2022).
+        """
+        _at_least_one(length=length)
+        initial = torch.zeros(length + 1, 1, dtype=torch.float64)
+        initial[0] = 1.0
+        transition = torch.diag(torch.ones(length, dtype=torch.float64), 1)
+        return cls(initial, transition, made_by=f"shift({length})")
+
+    @classmethod
+    def katz(cls, beta: float = 0.1) -> Automaton:
+        """Katz centrality: one state, every walk of ``t`` steps that ends in the node counts βᵗ."""
+        return cls(
+            torch.ones(1, 1, dtype=torch.float64),
+            torch.full((1, 1), float(beta), dtype=torch.float64),
+            made_by=f"katz({beta})",
+        )
+
+
+def _weights(value: Any, name: str) -> Tensor:
+    tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        tensor = tensor.to(torch.float64)
+    finite = torch.isfinite(tensor.detach())
+    if not bool(finite.all()):
+        place = (~finite).nonzero()[0].tolist()
+        raise ValueError(f"{name} must be finite, got {tensor.detach()[tuple(place)].item()} at {place}")
+    return tensor
+
+
+def _at_least_one(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if number < 1:
+            raise ValueError(f"{name} must be at least 1, got {number}")
+
+
+def _orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
+    # Q of a Gaussian matrix is Haar-distributed once the signs of R's diagonal are taken out.
+    tall = torch.randn(max(rows, columns), min(rows, columns), generator=generator, dtype=torch.float64)
+    q, r = torch.linalg.qr(tall)
+    q = q * torch.where(r.diagonal() < 0, -1.0, 1.0)
+    square: Tensor = q if rows >= columns else q.T
+    return square

@@ -1,0 +1,375 @@
+"""Graphs: one or many, held as one block-diagonal sparse matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gape.sparse import Adjacency
+from gape.walk import WalkMatrix, walk_matrix
+
+# Parts of about this many edges keep a sparse product inside the processor's cache.
+PART_EDGES = 1 << 20
+PART_NODES = 1 << 15
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """One graph or many, directed or not, as one block-diagonal sparse matrix.
+
+    An undirected graph has each edge in both directions. Parallel edges add up. The tensors are shared with
+    the caller, not copied, and are not to be written to afterwards.
+
+    Args:
+        edge_index: ``[2, E]`` integers, source and target of each edge.
+        num_nodes: number of nodes n, of all graphs together.
+        edge_weight: ``[E]``, ones if ``None``; may require gradients.
+        labels: ``[n]`` node labels, integers from 0.
+        edge_type: ``[E]`` edge types, integers from 0.
+        ptr: ``[graphs + 1]``, nodes ``ptr[i]`` to ``ptr[i + 1] - 1`` belong to graph ``i``; one graph if ``None``.
+
+    Example:
+        >>> path = Graph(torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+        >>> path
+        Graph(graphs=1, nodes=3, edges=2, directed)
+    """
+
+    edge_index: Tensor
+    num_nodes: int
+    edge_weight: Tensor | None = None
+    labels: Tensor | None = None
+    edge_type: Tensor | None = None
+    ptr: Tensor = None  # type: ignore[assignment]  # filled in below
+    # Walk matrices already built, by name. Shared between copies that differ in labels only.
+    _walks: dict[str, WalkMatrix] = field(default_factory=dict, kw_only=True)
+    # False for parts cut out of a graph that was checked before.
+    _check: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        set_(self, "edge_index", _integers(self.edge_index, "edge_index"))
+        device = self.edge_index.device
+        set_(self, "num_nodes", _count(self.num_nodes))
+        if self.ptr is None:
+            set_(self, "ptr", torch.tensor([0, self.num_nodes], device=device))
+        for name in ("labels", "edge_type", "ptr"):
+            value = getattr(self, name)
+            if value is not None:
+                set_(self, name, _integers(value, name).to(device))
+        if self.edge_weight is not None:
+            set_(self, "edge_weight", _floats(self.edge_weight).to(device))
+        if self._check:
+            _check(self)
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: Iterable[tuple[int, int]] | Any,
+        *,
+        num_nodes: int | None = None,
+        undirected: bool = False,
+        edge_weight: Any = None,
+        **fields: Any,
+    ) -> Graph:
+        """A graph from pairs ``(source, target)``; ``undirected`` adds the reverse of every edge but loops.
+
+        Example:
+            >>> Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+            Graph(graphs=1, nodes=3, edges=6, undirected)
+        """
+        pairs = _integers(edges if isinstance(edges, Tensor | np.ndarray) else list(edges), "edges")
+        if pairs.numel() == 0:
+            pairs = pairs.reshape(0, 2)
+        if pairs.dim() != 2 or pairs.shape[1] != 2:
+            raise ValueError(f"edges must be pairs (source, target), got shape {list(pairs.shape)}")
+        index = pairs.T.contiguous()
+        if num_nodes is None:
+            num_nodes = int(index.max()) + 1 if index.numel() else 0
+        if undirected:
+            forward = index[0] != index[1]
+            index = torch.cat([index, index[:, forward].flip(0)], 1)
+            if edge_weight is not None:
+                weight = _floats(edge_weight)
+                edge_weight = torch.cat([weight, weight[forward]])
+            if fields.get("edge_type") is not None:
+                types = _integers(fields["edge_type"], "edge_type")
+                fields["edge_type"] = torch.cat([types, types[forward]])
+        return cls(index, num_nodes, edge_weight=edge_weight, **fields)
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def num_graphs(self) -> int:
+        return len(self.ptr) - 1
+
+    @property
+    def num_edges(self) -> int:
+        return self.edge_index.shape[1]
+
+    @property
+    def device(self) -> torch.device:
+        return self.edge_index.device
+
+    @property
+    def sizes(self) -> Tensor:
+        """``[graphs]``: number of nodes of each graph."""
+        return self.adjacency.sizes
+
+    @property
+    def batch(self) -> Tensor:
+        """``[n]``: the graph of each node."""
+        return self.adjacency.batch
+
+    @cached_property
+    def adjacency(self) -> Adjacency:
+        known = self._walks.get("adjacency")
+        if known is not None:
+            return known.adjacency
+        return Adjacency(self.edge_index, self.num_nodes, self.ptr, self.edge_weight)
+
+    @property
+    def undirected(self) -> bool:
+        """Whether every edge has its reverse with the same weight."""
+        return self.adjacency.symmetric
+
+    def walk(self, name: str = "adjacency") -> WalkMatrix:
+        """The walk matrix of that name (see :mod:`gape.walk`), built at the first call."""
+        if self.edge_weight is not None and self.edge_weight.requires_grad:
+            # Degrees carry the weights' gradient, and a gradient's graph serves one backward pass only.
+            return walk_matrix(Adjacency(self.edge_index, self.num_nodes, self.ptr, self.edge_weight), name)
+        if name not in self._walks:
+            if "adjacency" not in self._walks:
+                self._walks["adjacency"] = walk_matrix(self.adjacency, "adjacency")
+            self._walks[name] = walk_matrix(self._walks["adjacency"].adjacency, name)
+        return self._walks[name]
+
+    def __len__(self) -> int:
+        return self.num_graphs
+
+    def __repr__(self) -> str:
+        parts = [f"graphs={self.num_graphs}", f"nodes={self.num_nodes}", f"edges={self.num_edges}"]
+        parts.append("undirected" if self.undirected else "directed")
+        if self.edge_weight is not None:
+            parts.append("weighted")
+        if self.labels is not None:
+            parts.append(f"labels={_top(self.labels)}")
+        if self.edge_type is not None:
+            parts.append(f"edge_types={_top(self.edge_type)}")
+        return f"Graph({', '.join(parts)})"
+
+    # ------------------------------------------------------------------ other forms
+
+    def with_labels(self, labels: Any) -> Graph:
+        """The same graph with other node labels: a tensor, or a labelling of :mod:`gape.labelling`."""
+        if callable(labels):
+            labels = labels(self)
+        return replace(self, labels=labels, _check=True)
+
+    def to(self, device: torch.device | str) -> Graph:
+        """The same graph on another device."""
+        if self.device == torch.device(device):
+            return self
+        moved: dict[str, Any] = {
+            name: None if getattr(self, name) is None else getattr(self, name).to(device)
+            for name in ("edge_index", "edge_weight", "labels", "edge_type", "ptr")
+        }
+        return Graph(**moved, num_nodes=self.num_nodes, _check=False)
+
+    @cached_property
+    def edge_ptr(self) -> Tensor | None:
+        """``[graphs + 1]``: where each graph's edges begin, ``None`` if they are not stored graph by graph."""
+        graph_of_edge = self.batch[self.edge_index[0]]
+        if not bool((graph_of_edge[1:] >= graph_of_edge[:-1]).all()):
+            return None
+        counts = torch.bincount(graph_of_edge, minlength=self.num_graphs)
+        return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+    @cached_property
+    def parts(self) -> tuple[Graph, ...]:
+        """The batch cut into runs of whole graphs that are small enough to work on in cache.
+
+        No part is padded to more than about four times its nodes by one large graph among small ones.
+        """
+        if self.num_graphs == 1 or self.num_nodes == 0:
+            return (self,)
+        if self.edge_ptr is None:
+            order = torch.argsort(self.batch[self.edge_index[0]], stable=True)
+            return self._with_edges(order).parts
+        bounds = _part_bounds(self.ptr.tolist(), self.edge_ptr.tolist())
+        if len(bounds) == 2:
+            return (self,)
+        return tuple(self.slice(a, b) for a, b in pairwise(bounds))
+
+    def slice(self, start: int, stop: int) -> Graph:
+        """Graphs ``start`` to ``stop - 1`` as a batch of their own."""
+        if self.edge_ptr is None:
+            order = torch.argsort(self.batch[self.edge_index[0]], stable=True)
+            return self._with_edges(order).slice(start, stop)
+        first, last = int(self.ptr[start]), int(self.ptr[stop])
+        edges = slice(int(self.edge_ptr[start]), int(self.edge_ptr[stop]))
+        return Graph(
+            self.edge_index[:, edges] - first if first else self.edge_index[:, edges],
+            last - first,
+            edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
+            labels=None if self.labels is None else self.labels[first:last],
+            edge_type=None if self.edge_type is None else self.edge_type[edges],
+            ptr=self.ptr[start : stop + 1] - first,
+            _check=False,
+        )
+
+    def _with_edges(self, order: Tensor) -> Graph:
+        return Graph(
+            self.edge_index[:, order],
+            self.num_nodes,
+            edge_weight=None if self.edge_weight is None else self.edge_weight[order],
+            labels=self.labels,
+            edge_type=None if self.edge_type is None else self.edge_type[order],
+            ptr=self.ptr,
+            _check=False,
+        )
+
+    @classmethod
+    def union(cls, graphs: Sequence[Graph]) -> Graph:
+        """Many graphs (or batches) as one batch, in order.
+
+        Labels, weights and types must be on all graphs or on none.
+        """
+        if not graphs:
+            raise ValueError("union needs at least one graph, got an empty list")
+        if len(graphs) == 1:
+            return graphs[0]
+        starts = np.cumsum([0] + [graph.num_nodes for graph in graphs]).tolist()
+
+        def join(name: str) -> Tensor | None:
+            values = [getattr(graph, name) for graph in graphs]
+            if all(value is None for value in values):
+                return None
+            if any(value is None for value in values):
+                without = next(i for i, value in enumerate(values) if value is None)
+                raise ValueError(f"graph {without} has no {name}, others have; give it to all graphs or none")
+            return torch.cat(values)
+
+        return cls(
+            torch.cat([g.edge_index + s for g, s in zip(graphs, starts, strict=False)], 1),
+            starts[-1],
+            edge_weight=join("edge_weight"),
+            labels=join("labels"),
+            edge_type=join("edge_type"),
+            ptr=torch.cat([graphs[0].ptr[:1]] + [g.ptr[1:] + s for g, s in zip(graphs, starts, strict=False)]),
+            _check=False,
+        )
+
+
+# ---------------------------------------------------------------------- checking what comes in
+
+
+def _integers(value: Any, name: str) -> Tensor:
+    tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+    if tensor.numel() == 0 and not isinstance(value, Tensor):
+        tensor = tensor.to(torch.int64)
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        raise ValueError(f"{name} must be integers, got {tensor.dtype}".replace("torch.", ""))
+    return tensor.to(torch.int64)
+
+
+def _floats(value: Any) -> Tensor:
+    tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+    if tensor.is_complex():
+        raise ValueError(f"edge_weight must be real, got {tensor.dtype}".replace("torch.", ""))
+    return tensor if tensor.is_floating_point() else tensor.to(torch.float64)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"num_nodes must be a whole number, got {value!r}")
+    if value < 0:
+        raise ValueError(f"num_nodes must not be negative, got {value}")
+    return int(value)
+
+
+def _top(values: Tensor) -> int:
+    return int(values.max()) + 1 if values.numel() else 0
+
+
+def _check(graph: Graph) -> None:
+    index, n = graph.edge_index, graph.num_nodes
+    if index.dim() != 2 or index.shape[0] != 2:
+        raise ValueError(f"edge_index must have shape [2, edges], got {list(index.shape)}")
+    if index.numel():
+        low, high = (int(bound) for bound in index.aminmax())
+        if low < 0 or high >= n:
+            wrong = ((index < 0) | (index >= n)).any(0).nonzero()[0].item()
+            raise ValueError(
+                f"edge_index names nodes outside 0 … {n - 1}: edge {wrong} is {index[:, int(wrong)].tolist()}; "
+                f"num_nodes is {n}"
+            )
+    _check_ptr(graph)
+    for name, length, of in (
+        ("edge_weight", graph.num_edges, "edge"),
+        ("edge_type", graph.num_edges, "edge"),
+        ("labels", n, "node"),
+    ):
+        value = getattr(graph, name)
+        if value is None:
+            continue
+        if value.dim() != 1 or len(value) != length:
+            raise ValueError(f"{name} must have one entry per {of}, shape [{length}], got {list(value.shape)}")
+        if name == "edge_weight":
+            finite = torch.isfinite(value.detach())
+            if not bool(finite.all()):
+                where = int((~finite).nonzero()[0])
+                raise ValueError(
+                    f"edge_weight must be finite, got {value[where].item()} on edge {where} {index[:, where].tolist()}"
+                )
+        elif value.numel() and int(value.min()) < 0:
+            where = int((value < 0).nonzero()[0])
+            raise ValueError(f"{name} must not be negative, got {int(value[where])} on {of} {where}")
+
+
+def _check_ptr(graph: Graph) -> None:
+    ptr = graph.ptr
+    if ptr.dim() != 1 or len(ptr) < 2 or int(ptr[0]) != 0 or int(ptr[-1]) != graph.num_nodes:
+        raise ValueError(
+            f"ptr must run from 0 to num_nodes={graph.num_nodes} with one entry more than there are graphs, "
+            f"got {_shown(ptr)}"
+        )
+    if bool((ptr.diff() < 0).any()):
+        raise ValueError(f"ptr must not decrease, got {_shown(ptr)}")
+    if len(ptr) == 2 or graph.num_edges == 0:
+        return
+    source, target = graph.edge_index
+    batch = graph.adjacency.batch
+    crossing = batch[source] != batch[target]
+    if bool(crossing.any()):
+        edge = int(crossing.nonzero()[0])
+        pair = graph.edge_index[:, edge].tolist()
+        raise ValueError(
+            f"edge {edge}, {pair}, joins graph {int(batch[pair[0]])} to graph {int(batch[pair[1]])}; "
+            "by ptr they are different graphs"
+        )
+
+
+def _shown(values: Tensor) -> str:
+    listed = values.flatten().tolist()
+    return str(listed) if len(listed) <= 8 else f"{listed[:4]} … {listed[-2:]} ({len(listed)} entries)"
+
+
+def _part_bounds(ptr: list[int], edge_ptr: list[int]) -> list[int]:
+    bounds, largest = [0], 0
+    for i in range(len(ptr) - 1):
+        start = bounds[-1]
+        largest = max(largest, ptr[i + 1] - ptr[i])
+        nodes = ptr[i + 1] - ptr[start]
+        full = edge_ptr[i + 1] - edge_ptr[start] > PART_EDGES or nodes > PART_NODES
+        padded = (i + 1 - start) * largest > 4 * nodes + 4096
+        if i > start and (full or padded):
+            bounds.append(i)
+            largest = ptr[i + 1] - ptr[i]
+    return [*bounds, len(ptr) - 1]

@@ -1,0 +1,103 @@
+"""Arnoldi's process for many graphs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from gape.sparse import Adjacency
+
+# Relative size below which a new direction is rounding error: the space has stopped growing.
+BREAKDOWN = 1e-13
+
+
+class Arnoldi:
+    """Orthonormal vectors V with ``F V = V H + r v eᵀ``, growing by one a step, for a batch of operators F.
+
+    Args:
+        apply: F on ``[batch, length]``; entry by entry of the batch independent of the others.
+        start: ``[batch, length]``, the first vectors; all-zero ones stay zero.
+
+    A space that stops growing gets ``r = 0`` and zero vectors from there on, which change nothing that is computed
+    from it, so the rest of the batch can go on.
+    """
+
+    def __init__(self, apply: Callable[[Tensor], Tensor], start: Tensor) -> None:
+        self._apply = apply
+        self.start_norm = torch.linalg.vector_norm(start, dim=-1)
+        self._vectors = start.new_zeros(len(start), 17, start.shape[1])
+        self._vectors[:, 0] = start / _nonzero(self.start_norm).unsqueeze(-1)
+        self._h = start.new_zeros(len(start), 17, 17)
+        self._largest = torch.zeros_like(self.start_norm)
+        self.steps = 0
+
+    @property
+    def vectors(self) -> Tensor:
+        """``[batch, steps, length]``"""
+        return self._vectors[:, : self.steps]
+
+    @property
+    def h(self) -> Tensor:
+        """``[batch, steps, steps]``, upper Hessenberg; tridiagonal and symmetric where F is symmetric."""
+        return self._h[:, : self.steps, : self.steps]
+
+    @property
+    def h_extended(self) -> Tensor:
+        """``[batch, steps + 1, steps]``: H with the remainders r below."""
+        return self._h[:, : self.steps + 1, : self.steps]
+
+    @property
+    def remainder(self) -> Tensor:
+        """``[batch]``: r."""
+        return self._h[:, self.steps, self.steps - 1].real
+
+    def step(self) -> None:
+        j = self.steps
+        if j + 2 > self._h.shape[-1]:
+            self._grow()
+        w = self._apply(self._vectors[:, j])
+        self._largest = torch.maximum(self._largest, torch.linalg.vector_norm(w, dim=-1))
+        known = self._vectors[:, : j + 1]
+        # Gram–Schmidt twice keeps the vectors orthogonal to rounding error.
+        for _ in range(2):
+            along = known.conj() @ w.unsqueeze(-1)
+            w = torch.baddbmm(w.unsqueeze(-1), known.mT, along, alpha=-1).squeeze(-1)
+            self._h[:, : j + 1, j] += along.squeeze(-1)
+        size = torch.linalg.vector_norm(w, dim=-1)
+        size = torch.where(size <= BREAKDOWN * self._largest, torch.zeros_like(size), size)
+        self._h[:, j + 1, j] = size
+        self._vectors[:, j + 1] = w * torch.where(size > 0, 1.0 / _nonzero(size), 0.0).unsqueeze(-1)
+        self.steps = j + 1
+
+    def _grow(self) -> None:
+        room = self._h.shape[-1]
+        self._vectors = torch.cat([self._vectors, torch.zeros_like(self._vectors)], 1)
+        h = self._h.new_zeros(len(self._h), 2 * room, 2 * room)
+        h[:, :room, :room] = self._h
+        self._h = h
+
+
+class Padding:
+    """Between ``[n, …]``, all nodes in a row, and ``[graphs, n_max, …]``, zero where a graph has no more nodes."""
+
+    def __init__(self, adjacency: Adjacency) -> None:
+        self.graphs = len(adjacency.ptr) - 1
+        self.size = int(adjacency.sizes.max())
+        self._full = self.graphs * self.size == adjacency.num_nodes
+        self._slots = None if self._full else adjacency.batch * self.size + adjacency.local
+
+    def pad(self, x: Tensor) -> Tensor:
+        if self._slots is None:
+            return x.reshape(self.graphs, self.size, *x.shape[1:])
+        out = x.new_zeros(self.graphs * self.size, *x.shape[1:])
+        return out.index_copy(0, self._slots, x).reshape(self.graphs, self.size, *x.shape[1:])
+
+    def unpad(self, x: Tensor) -> Tensor:
+        flat = x.reshape(self.graphs * self.size, *x.shape[2:])
+        return flat if self._slots is None else flat.index_select(0, self._slots)
+
+
+def _nonzero(x: Tensor) -> Tensor:
+    return torch.where(x > 0, x, torch.ones_like(x))

@@ -1,0 +1,77 @@
+"""The choice of a solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import scipy.sparse
+import torch
+
+from gape.automaton import Automaton
+from gape.graph import Graph
+from gape.solvers.fixed_point import FixedPoint
+from gape.solvers.krylov import Krylov
+from gape.solvers.problem import Problem
+from gape.solvers.schur import Schur
+from gape.solvers.series import Series
+from gape.solvers.spectral import Spectral
+
+Solver = Series | Krylov | Spectral | Schur | FixedPoint
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Pick a solver by this rule, the first that fits:
+
+    1. transitions per node label or edge type: :class:`FixedPoint`;
+    2. ρ(μ)·‖A‖ ≤ 0.7 on every graph, so that the sum over runs converges fast: :class:`Series`;
+    3. no graph has a cycle, so that the sum is finite: :class:`Series`;
+    4. at most 8 labels have runs, or a graph is too large for a dense matrix: :class:`Krylov`;
+    5. symmetric walk matrix: :class:`Spectral`; otherwise :class:`Schur`.
+
+    Args:
+        tolerance: relative residual asked of the iterative solvers.
+        dense_nodes: largest graph that rule 5 takes.
+    """
+
+    tolerance: float = 1e-12
+    dense_nodes: int = 1024
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tolerance < 1:
+            raise ValueError(f"tolerance must be in (0, 1), got {self.tolerance}")
+
+    def choose(self, automaton: Automaton, graph: Graph, matrix: str = "adjacency") -> Solver:
+        """The solver that :func:`gape.solve` would use.
+
+        Example:
+            >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+            >>> Auto().choose(Automaton.random(states=4, damping=0.02), ring)
+            Series(tolerance=1e-12, max_steps=10000)
+            >>> Auto().choose(Automaton.random(states=4, damping=0.9), ring)
+            Krylov(tolerance=1e-12, max_steps=256)
+        """
+        return self.pick(Problem.of(automaton, graph, matrix))
+
+    def pick(self, problem: Problem) -> Solver:
+        if problem.typed:
+            return FixedPoint(self.tolerance)
+        norms = problem.walk.norm_bounds
+        if bool((problem.transition_radius * norms <= 0.7).all()) or _acyclic(problem):
+            return Series(self.tolerance)
+        if len(problem.used_labels) <= 8 or int(problem.adjacency.sizes.max()) > self.dense_nodes:
+            return Krylov(self.tolerance)
+        return Spectral() if problem.walk.similarity is not None else Schur()
+
+
+def _acyclic(problem: Problem) -> bool:
+    """Whether no run can come back: every strongly connected component is a single node without a loop."""
+    if problem.walk.diagonal is not None or (problem.adjacency.symmetric and problem.adjacency.edge_index.numel()):
+        return False
+    source, target = problem.adjacency.edge_index.cpu()
+    if bool((source == target).any()):
+        return False
+    n = problem.walk.num_nodes
+    matrix = scipy.sparse.coo_array((torch.ones(len(source)).numpy(), (source.numpy(), target.numpy())), shape=(n, n))
+    components, _ = scipy.sparse.csgraph.connected_components(matrix, directed=True, connection="strong")
+    return bool(components == n)

@@ -1,0 +1,144 @@
+"""Any linear operator of the automaton on the graph: X = F(X) + S with transitions per node label or edge type.
+
+This is no longer a Sylvester equation, but still a sparse fixed point: summed directly where the norms say that it
+contracts, by restarted GMRES (Saad & Schultz, 1986) otherwise, all graphs together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gape.solvers.arnoldi import Arnoldi, Padding
+from gape.solvers.outcome import UNKNOWN, YES, Outcome, code, judge
+from gape.solvers.problem import Problem
+from gape.solvers.solution import Status
+
+Operator = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Sum of runs where it contracts quickly, restarted GMRES where it does not; carries all k columns.
+
+    Args:
+        tolerance: relative residual at which a graph is done.
+        restart: dimension at which GMRES starts afresh; memory grows with it.
+        max_steps: products with the operator.
+    """
+
+    tolerance: float = 1e-12
+    restart: int = 100
+    max_steps: int = 5000
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tolerance < 1:
+            raise ValueError(f"tolerance must be in (0, 1), got {self.tolerance}")
+        if self.restart < 1 or self.max_steps < 1:
+            raise ValueError(f"restart and max_steps must be at least 1, got {self.restart} and {self.max_steps}")
+
+    def run(self, problem: Problem) -> Outcome:
+        bound = contraction(problem)
+        x, residual, radius, steps = self.solve(problem, problem.apply, problem.source)
+        known = bound < 1
+        radius = torch.where(known, torch.minimum(bound, radius), radius)
+        status = judge(residual, radius, tolerance=self.tolerance, exhausted=False)
+        # Stagnation on a graph small enough for the dense system is settled there.
+        return Outcome(
+            weights=x,
+            residual=residual,
+            spectral_radius=radius,
+            separation=torch.where(known, 1.0 - bound, torch.nan),
+            unique=torch.where(known, YES, UNKNOWN),
+            status=torch.where(status == code(Status.NOT_CONVERGED), code(Status.SINGULAR), status),
+            steps=steps,
+            radius_kind="bound" if bool(known.all()) else "estimate",
+            settled=False,
+        )
+
+    def solve(self, problem: Problem, apply: Operator, source: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+        """``X = apply(X) + source`` for any ``source`` ``[n, k]``.
+
+        Returns X, the relative residual and an estimate of the operator's radius per graph, and the steps.
+        """
+        if bool((contraction(problem) < 0.8).all()):
+            return self._sum(problem, apply, source)
+        return self._gmres(problem, apply, source)
+
+    def _sum(self, problem: Problem, apply: Operator, source: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+        size = _norms(problem, source)
+        total, term, steps = source.clone(), source, 0
+        while True:
+            term, steps = apply(term), steps + 1
+            # What is left of the equation is exactly the first term not yet added.
+            residual = _ratio(_norms(problem, term), size)
+            if bool((residual <= self.tolerance).all()) or steps >= self.max_steps:
+                return total, residual, contraction(problem), steps
+            total = total + term
+
+    def _gmres(self, problem: Problem, apply: Operator, source: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+        padding = Padding(problem.adjacency)
+        columns = source.shape[1]
+
+        def on_vectors(v: Tensor) -> Tensor:
+            x = padding.unpad(v.reshape(padding.graphs, padding.size, columns))
+            return padding.pad(apply(x)).reshape(padding.graphs, -1)
+
+        size = _norms(problem, source)
+        x = torch.zeros_like(source)
+        left, steps = source.contiguous(), 0
+        previous = torch.full_like(size, torch.inf)
+        radius = torch.zeros_like(size)
+        while True:
+            process = Arnoldi(on_vectors, padding.pad(left).reshape(padding.graphs, -1))
+            y = self._cycle(process, size)
+            steps += process.steps
+            radius = torch.maximum(radius, torch.linalg.eigvals(process.h).abs().amax(1))
+            update = (y.unsqueeze(1) @ process.vectors).squeeze(1)
+            x = x + padding.unpad(update.reshape(padding.graphs, padding.size, columns))
+            left = source + apply(x) - x
+            residual = _ratio(_norms(problem, left), size)
+            waiting = residual > self.tolerance
+            stuck = waiting & (residual > 0.9 * previous)
+            if not bool(waiting.any()) or bool((stuck == waiting).all()) or steps >= self.max_steps:
+                return x, residual, radius, steps
+            previous = residual
+
+    def _cycle(self, process: Arnoldi, size: Tensor) -> Tensor:
+        """One GMRES cycle: ``[batch, steps]``, the best combination of the process's vectors."""
+        while True:
+            process.step()
+            done = process.steps >= self.restart or not bool(process.remainder.any())
+            if process.steps % 10 and not done:
+                continue
+            h = process.h_extended
+            system = torch.eye(h.shape[1], h.shape[2], dtype=h.dtype, device=h.device) - h
+            right = torch.zeros(*h.shape[:2], 1, dtype=h.dtype, device=h.device)
+            right[:, 0, 0] = process.start_norm.to(h.dtype)
+            # Spaces that have stopped growing leave zero rows and columns behind, hence a pseudo-inverse.
+            y: Tensor = torch.linalg.pinv(system, rtol=1e-13) @ right
+            gap = torch.linalg.vector_norm(system @ y - right, dim=(1, 2))
+            if done or bool((gap <= 0.5 * self.tolerance * size).all()):
+                return y.squeeze(-1)
+
+
+def contraction(problem: Problem) -> Tensor:
+    """``[graphs]``: an upper bound of the operator's radius.
+
+    ρ(μ) times a norm of A for one μ; max ‖μ_a‖₂ times √(‖A‖₁‖A‖∞) ≥ ‖A‖₂ for several, whose products can be
+    larger than any radius of theirs says.
+    """
+    if not problem.typed:
+        return problem.transition_radius * problem.walk.norm_bounds
+    return problem.transition_radius * problem.walk.two_norm_bounds
+
+
+def _norms(problem: Problem, x: Tensor) -> Tensor:
+    return problem.adjacency.segment_sum(x.abs().square().sum(1)).sqrt()
+
+
+def _ratio(norm: Tensor, size: Tensor) -> Tensor:
+    return torch.where(size > 0, norm / size, torch.zeros_like(norm))

@@ -1,0 +1,100 @@
+"""The paper's "vec trick": one dense linear system in all n·k unknowns. The oracle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gape.solvers.outcome import CONSISTENT, NO, SINGULAR_GAP, YES, Outcome, judge
+from gape.solvers.problem import Problem
+
+
+@dataclass(frozen=True)
+class Kronecker:
+    """Form I - A ⊗ μ and solve it, graph by graph. Handles every kind of transition; O((nk)³).
+
+    Args:
+        max_unknowns: the largest n·k it accepts.
+    """
+
+    max_unknowns: int = 8192
+
+    def __post_init__(self) -> None:
+        if self.max_unknowns < 1:
+            raise ValueError(f"max_unknowns must be at least 1, got {self.max_unknowns}")
+
+    def run(self, problem: Problem) -> Outcome:
+        ptr = problem.walk.ptr.tolist()
+        source = problem.source
+        x = torch.zeros_like(source).contiguous()
+        graphs = problem.num_graphs
+        radius, separation = torch.zeros(2, graphs, dtype=torch.float64, device=source.device)
+        unique = torch.full((graphs,), YES, device=source.device)
+        for i, matrix in enumerate(operator_matrices(problem, self.max_unknowns)):
+            nodes = slice(ptr[i], ptr[i + 1])
+            if len(matrix) == 0:
+                separation[i] = 1.0
+                continue
+            solved, spectrum = _solve(matrix, source[nodes].reshape(-1))
+            x[nodes] = solved.reshape(-1, x.shape[1])
+            radius[i] = spectrum.abs().max()
+            separation[i] = (1 - spectrum).abs().min()
+            if separation[i] <= SINGULAR_GAP:
+                unique[i] = NO
+        residual = problem.residual(x)
+        status = judge(residual, radius, tolerance=1e-10, exhausted=True)
+        return Outcome(x, residual, radius, separation.clamp(max=1.0), unique, status, problem.walk.num_nodes)
+
+
+def operator_matrices(problem: Problem, max_unknowns: int) -> list[Tensor]:
+    """The operator F of each graph as a dense matrix on vec(X), row by row of X."""
+    k = problem.initial.shape[0]
+    largest = int(problem.adjacency.sizes.max()) * k
+    if largest > max_unknowns:
+        raise ValueError(
+            f"a graph has {largest} unknowns (nodes × states); the dense system is limited to {max_unknowns} "
+            f"(it needs {largest**2 * 8 / 1e9:.1f} GB); raise max_unknowns, or use Auto"
+        )
+    source, target, values = (part.detach() for part in problem.walk.entries())
+    mu = problem.transition
+    if not problem.typed:
+        blocks = mu.expand(len(source), k, k)
+    elif problem.edge_type is not None:
+        _ = problem.walks_by_type  # refuses matrices with a diagonal
+        blocks = mu[problem.edge_type]
+    else:
+        blocks = mu[problem.labels[source]] if problem.labels is not None else mu[:1].expand(len(source), k, k)
+    graph = problem.adjacency.batch[source]
+    local = problem.adjacency.local
+    matrices = []
+    for i, size in enumerate(problem.adjacency.sizes.tolist()):
+        chosen = (graph == i).nonzero().flatten()
+        matrix = torch.zeros(size, size, k, k, dtype=mu.dtype, device=mu.device)
+        # Row v, column u: x_v gains A[u, v] x_u μ, that is (μᵀ x_u).
+        matrix.index_put_(
+            (local[target[chosen]], local[source[chosen]]),
+            values[chosen, None, None].to(mu.dtype) * blocks[chosen].mT,
+            accumulate=True,
+        )
+        matrices.append(matrix.permute(0, 2, 1, 3).reshape(size * k, size * k))
+    return matrices
+
+
+def _solve(operator: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
+    """(I - F)⁻¹ s and the eigenvalues of F; the shortest least-squares solution where that does not exist."""
+    system = torch.eye(len(operator), dtype=operator.dtype, device=operator.device) - operator
+    spectrum = torch.linalg.eigvals(operator)
+    solved, info = torch.linalg.solve_ex(system, source)
+    gap = torch.linalg.vector_norm(system @ solved - source)
+    near = bool((1 - spectrum).abs().min() <= SINGULAR_GAP)
+    if near or int(info) or not bool(gap <= CONSISTENT * torch.linalg.vector_norm(source)):
+        solved = shortest_least_squares(system, source)
+    return solved, spectrum
+
+
+def shortest_least_squares(system: Tensor, source: Tensor) -> Tensor:
+    """The solution of least norm among those of least residual; singular values below 1e-10 count as zero."""
+    pseudo: Tensor = torch.linalg.pinv(system, atol=SINGULAR_GAP)
+    return pseudo @ source

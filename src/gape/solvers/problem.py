@@ -1,0 +1,166 @@
+r"""The equation to solve, on one part of a batch.
+
+In row convention, with X = Pᵀ ``[n, k]`` and S = (αℓ)ᵀ, equation (1) of the paper reads ``X = AᵀXμ + S``; with a
+transition per type ``X = F(X) + S`` where F first multiplies each node's row by the μ of its type and then pushes it
+along the edges (for edge types: type by type).
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gape.automaton import Automaton
+from gape.graph import Graph
+from gape.sparse import Adjacency
+from gape.walk import WalkMatrix
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One automaton on one batch of graphs, in float64 and without gradients.
+
+    Args:
+        walk: the walk matrix A.
+        initial: α, ``[k, m]``.
+        transition: μ, ``[k, k]`` or ``[types, k, k]``.
+        labels: ``[n]``, ``None`` if there is only one.
+        edge_type: ``[E]`` when the transition goes by edge type.
+    """
+
+    walk: WalkMatrix
+    initial: Tensor
+    transition: Tensor
+    labels: Tensor | None = None
+    edge_type: Tensor | None = None
+
+    @classmethod
+    def of(cls, automaton: Automaton, graph: Graph, matrix: str) -> Problem:
+        dtype = torch.complex128 if automaton.dtype.is_complex else torch.float64
+        by_edge = automaton.typed and automaton.transition_by == "edge"
+        return cls(
+            walk=graph.walk(matrix),
+            initial=automaton.initial.detach().to(graph.device, dtype),
+            transition=automaton.transition.detach().to(graph.device, dtype),
+            labels=graph.labels if automaton.labels > 1 else None,
+            edge_type=graph.edge_type if by_edge else None,
+        )
+
+    @property
+    def adjacency(self) -> Adjacency:
+        return self.walk.adjacency
+
+    @property
+    def num_graphs(self) -> int:
+        return len(self.walk.ptr) - 1
+
+    @property
+    def typed(self) -> bool:
+        return self.transition.dim() == 3
+
+    @cached_property
+    def source(self) -> Tensor:
+        """S, ``[n, k]``."""
+        if self.labels is None:
+            return self.initial[:, 0].expand(self.walk.num_nodes, -1)
+        return self.initial.T[self.labels]
+
+    @cached_property
+    def used_labels(self) -> Tensor:
+        """The labels whose initial vector is not zero: only their walks have to be followed."""
+        return self.initial.abs().sum(0).nonzero().flatten()
+
+    @cached_property
+    def indicator(self) -> Tensor:
+        """``[n, used labels]``: one where a node has the label."""
+        if self.labels is None:
+            return torch.ones(
+                self.walk.num_nodes, len(self.used_labels), dtype=torch.float64, device=self.walk.ptr.device
+            )
+        return (self.labels.unsqueeze(1) == self.used_labels).to(torch.float64)
+
+    @cached_property
+    def source_norm(self) -> Tensor:
+        """``[graphs]``: ‖αℓ‖ of each graph."""
+        squares = self.initial.abs().square().sum(0)
+        if self.labels is None:
+            return (self.adjacency.sizes.to(torch.float64) * squares[0]).sqrt()
+        return self.adjacency.segment_sum(squares[self.labels]).sqrt()
+
+    @cached_property
+    def transition_radius(self) -> float:
+        """ρ(μ); for typed transitions the largest 2-norm of any of them, an upper bound of what they can do."""
+        if self.typed:
+            return float(torch.linalg.matrix_norm(self.transition, 2).max())
+        return float(torch.linalg.eigvals(self.transition.cpu()).abs().max())
+
+    def relative(self, norm: Tensor) -> Tensor:
+        """``norm`` over the norm of the source, 0 where there is no source."""
+        return torch.where(self.source_norm > 0, norm / self.source_norm, torch.zeros_like(norm))
+
+    # ------------------------------------------------------------------ the operator F and its adjoint
+
+    def apply(self, x: Tensor) -> Tensor:
+        """``F(X)``."""
+        if not self.typed:
+            return self.walk.push(x @ self.transition)
+        if self.edge_type is None:
+            return self.walk.push(by_label(x, self.transition, self.labels))
+        return sum_tensors(walk.push(x @ mu) for walk, mu in zip(self.walks_by_type, self.transition, strict=True))
+
+    def adjoint(self, z: Tensor) -> Tensor:
+        """``F*(Z)``, with ⟨Z, F(X)⟩ = ⟨F*(Z), X⟩."""
+        if not self.typed:
+            return self.walk.pull(z) @ self.transition.mH
+        if self.edge_type is None:
+            return by_label(self.walk.pull(z), self.transition.mH, self.labels)
+        return sum_tensors(walk.pull(z) @ mu.mH for walk, mu in zip(self.walks_by_type, self.transition, strict=True))
+
+    @cached_property
+    def walks_by_type(self) -> list[WalkMatrix]:
+        """One walk matrix per edge type, with the degrees of the whole graph."""
+        assert self.edge_type is not None
+        if self.walk.diagonal is not None:
+            raise ValueError(
+                f"transitions by edge type need a walk matrix of edges only, got {self.walk.name!r}, whose diagonal "
+                "belongs to no edge; use 'adjacency', 'random_walk', 'random_walk_in' or 'symmetric'"
+            )
+        whole = self.adjacency
+        walks = []
+        for kind in range(len(self.transition)):
+            chosen = self.edge_type == kind
+            part = Adjacency(
+                whole.edge_index[:, chosen],
+                whole.num_nodes,
+                whole.ptr,
+                None if whole.edge_weight is None else whole.edge_weight[chosen],
+            )
+            walks.append(WalkMatrix(self.walk.name, part, self.walk.left, self.walk.right))
+        return walks
+
+    def residual(self, x: Tensor) -> Tensor:
+        """``[graphs]``: ‖X - F(X) - S‖ / ‖S‖, computed outright (one more product over the edges)."""
+        gap = x - self.apply(x) - self.source
+        return self.relative(self.adjacency.segment_sum(gap.abs().square().sum(1)).sqrt())
+
+
+def by_label(x: Tensor, matrices: Tensor, labels: Tensor | None) -> Tensor:
+    """Each row of ``x`` ``[n, k]`` times the matrix of its label."""
+    if labels is None:
+        return x @ matrices[0]
+    out = x.new_zeros(x.shape, dtype=torch.promote_types(x.dtype, matrices.dtype))
+    for label, matrix in enumerate(matrices):
+        rows = (labels == label).nonzero().flatten()
+        if len(rows):
+            out = out.index_copy(0, rows, x[rows] @ matrix)
+    return out
+
+
+def sum_tensors(tensors: Iterable[Tensor]) -> Tensor:
+    return functools.reduce(operator.add, tensors)

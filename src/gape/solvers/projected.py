@@ -1,0 +1,123 @@
+r"""The equation in the coordinates of a basis: many small systems ``Y = H Y μ + S`` at once.
+
+With the Schur form μ = W T Wᴴ (T upper triangular) and Ỹ = YW the columns of Ỹ come one after the other,
+
+    (I - t_jj H) ỹ_j = s̃_j + H Σ_{i<j} ỹ_i t_ij,
+
+and all at once when μ is normal, as a damped orthogonal matrix is: then T is diagonal. Schur's form exists for every μ
+and its W is unitary, so nothing is lost where eigenvectors would be ill-conditioned (the shift automaton has one).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import torch
+from torch import Tensor
+
+from gape.solvers.outcome import SINGULAR_GAP
+
+# Dense systems solved together: bounds the memory of the batch.
+BLOCK = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Triangular:
+    """The Schur form of a transition matrix: ``matrix = vectors @ upper @ vectorsᴴ``."""
+
+    upper: Tensor
+    vectors: Tensor
+    normal: bool
+
+    @classmethod
+    def of(cls, matrix: Tensor) -> Triangular:
+        upper, vectors = scipy.linalg.schur(matrix.detach().cpu().numpy(), output="complex")
+        off = abs(np.triu(upper, 1)).max(initial=0.0)
+        normal = off <= 1e-14 * max(1e-300, abs(upper).max(initial=0.0)) * len(upper)
+        return cls(
+            torch.from_numpy(upper).to(matrix.device, torch.complex128),
+            torch.from_numpy(vectors).to(matrix.device, torch.complex128),
+            bool(normal),
+        )
+
+    @property
+    def eigenvalues(self) -> Tensor:
+        return self.upper.diagonal()
+
+
+def solve_diagonal(theta: Tensor, mu: Tensor, form: Triangular, source: Tensor) -> tuple[Tensor, Tensor]:
+    """``Y`` with ``Y = diag(θ) Y μ + S``, and the relative gap that remains in each row.
+
+    Args:
+        theta: ``[P, J]``, the diagonal of H.
+        mu: ``[k, k]``, and ``form`` its Schur form.
+        source: ``[P, J, k]``.
+
+    Returns:
+        ``[P, J, k]`` and ``[P, J]``: the norm of what is left of each row's equation, zero unless it is singular.
+        A singular row gets the shortest least-squares solution.
+    """
+    turned = source.to(torch.complex128) @ form.vectors
+    poles = 1.0 - theta.unsqueeze(-1) * form.eigenvalues
+    near = (poles.abs() < SINGULAR_GAP).any(-1)
+    poles = torch.where(poles == 0, torch.ones_like(poles), poles)
+    if form.normal:
+        turned = turned / poles
+    else:
+        # Column by column: what the earlier columns pass on is one matrix-vector product with T's column.
+        for j in range(turned.shape[-1]):
+            column = turned[..., j]
+            if j:
+                column = column + theta * (turned[..., :j] @ form.upper[:j, j])
+            turned[..., j] = column / poles[..., j]
+    y = turned @ form.vectors.mH
+    y = y if source.is_complex() or mu.is_complex() else y.real
+    gap = torch.zeros(theta.shape, dtype=torch.float64, device=theta.device)
+    if bool(near.any()):
+        rows = near.nonzero(as_tuple=True)
+        eye = torch.eye(len(mu), dtype=mu.dtype, device=mu.device)
+        # Row vectors: y (I - θμ) = s.
+        operator = eye - theta[rows][:, None, None] * mu
+        solved = source[rows].to(y.dtype).unsqueeze(1) @ torch.linalg.pinv(operator, atol=SINGULAR_GAP).to(y.dtype)
+        y[rows] = solved.squeeze(1)
+        gap[rows] = torch.linalg.vector_norm(solved @ operator.to(y.dtype) - source[rows].unsqueeze(1), dim=(1, 2))
+    return y, gap
+
+
+def solve_matrix(h: Tensor, mu: Tensor, form: Triangular, source: Tensor, *, upper: bool) -> Tensor:
+    """``Y`` with ``Y = H Y μ + S`` for ``h`` ``[P, J, J]``, upper triangular or not, and ``source`` ``[P, J, k]``."""
+    step = max(1, BLOCK // max(1, h.shape[-1] ** 2 * (source.shape[-1] if form.normal else 1)))
+    real = not (source.is_complex() or mu.is_complex() or h.is_complex())
+    pieces = []
+    for start in range(0, len(h), step):
+        block, right = h[start : start + step].to(torch.complex128), source[start : start + step].to(torch.complex128)
+        pieces.append(_solve_block(block, form, right @ form.vectors, upper) @ form.vectors.mH)
+    y = torch.cat(pieces) if pieces else source.to(torch.complex128)
+    return y.real if real else y
+
+
+def _solve_block(h: Tensor, form: Triangular, right: Tensor, upper: bool) -> Tensor:
+    eye = torch.eye(h.shape[-1], dtype=h.dtype, device=h.device)
+
+    def solve(matrix: Tensor, rhs: Tensor) -> Tensor:
+        solved: Tensor
+        if upper:
+            solved = torch.linalg.solve_triangular(matrix, rhs, upper=True)
+        else:
+            solved = torch.linalg.solve_ex(matrix, rhs)[0]
+        return solved
+
+    if form.normal:
+        # One system per pole: [P, k, J, J].
+        systems = eye - form.eigenvalues[:, None, None] * h.unsqueeze(1)
+        return solve(systems, right.mT.unsqueeze(-1)).squeeze(-1).mT
+    columns: list[Tensor] = []
+    for j in range(right.shape[-1]):
+        rhs = right[..., j]
+        if j:
+            passed_on = torch.stack(columns, -1) @ form.upper[:j, j]
+            rhs = rhs + (h @ passed_on.unsqueeze(-1)).squeeze(-1)
+        columns.append(solve(eye - form.upper[j, j] * h, rhs.unsqueeze(-1)).squeeze(-1))
+    return torch.stack(columns, -1)

@@ -1,0 +1,67 @@
+"""Schur forms of both matrices: dense, general, the reference (Bartels & Stewart, 1972, for the Stein equation)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import torch
+
+from gape.solvers.basis import Basis, whole_space_coordinates
+from gape.solvers.outcome import Outcome
+from gape.solvers.problem import Problem
+
+
+@dataclass(frozen=True)
+class Schur:
+    """Complex Schur form of every graph's walk matrix, directed or not.
+
+    Costs about 25 n³ per graph, one graph after the other: for checking and for small directed graphs.
+
+    Args:
+        max_nodes: the largest graph it accepts.
+    """
+
+    max_nodes: int = 2048
+
+    def __post_init__(self) -> None:
+        if self.max_nodes < 1:
+            raise ValueError(f"max_nodes must be at least 1, got {self.max_nodes}")
+
+    def basis(self, problem: Problem) -> Basis:
+        walk, adjacency = problem.walk, problem.adjacency
+        largest = int(adjacency.sizes.max())
+        if largest > self.max_nodes:
+            raise ValueError(
+                f"a graph has {largest} nodes; Schur is set to at most {self.max_nodes} (it needs "
+                f"{largest**2 * 48 / 1e9:.1f} GB for it); raise max_nodes, or use Krylov or Series"
+            )
+        dense = walk.dense().detach().mT.cpu().numpy()
+        upper = np.zeros(dense.shape, dtype=np.complex128)
+        vectors = np.zeros(dense.shape, dtype=np.complex128)
+        for i, size in enumerate(adjacency.sizes.tolist()):
+            upper[i, :size, :size], vectors[i, :size, :size] = (
+                scipy.linalg.schur(dense[i, :size, :size], output="complex") if size else (0, 0)
+            )
+        h = torch.from_numpy(upper).to(walk.ptr.device).unsqueeze(1)
+        rows = torch.from_numpy(vectors).to(walk.ptr.device).mT.unsqueeze(1)
+        return Basis(
+            solver="Schur",
+            adjacency=adjacency,
+            matrix=walk.name,
+            vectors=rows,
+            h=h,
+            coordinates=whole_space_coordinates(rows, problem, None),
+            labels=problem.used_labels,
+            form="triangular",
+            remainder=torch.zeros(len(h), 1, dtype=torch.float64, device=h.device),
+            last=None,
+            scale=None,
+            radius=h.diagonal(dim1=-2, dim2=-1).abs().amax((1, 2)) if largest else h.new_zeros(len(h)).real,
+            radius_exact=True,
+            complete=True,
+        )
+
+    def run(self, problem: Problem) -> Outcome:
+        return self.basis(problem).run(problem, tolerance=1e-10)[0]

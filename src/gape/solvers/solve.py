@@ -1,0 +1,294 @@
+"""``solve``: an automaton walks a graph."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gape.automaton import Automaton
+from gape.graph import Graph
+from gape.interop import as_graph
+from gape.solvers.auto import Auto
+from gape.solvers.basis import Basis
+from gape.solvers.fixed_point import FixedPoint
+from gape.solvers.gradient import BasisSystem, EdgeSystem, stein_solve
+from gape.solvers.kronecker import Kronecker
+from gape.solvers.krylov import Krylov
+from gape.solvers.outcome import NO, STATUSES, YES, Outcome, code
+from gape.solvers.problem import Problem
+from gape.solvers.schur import Schur
+from gape.solvers.series import Series
+from gape.solvers.settle import Settlement
+from gape.solvers.solution import AlgebraicOnlyWarning, Solution, SolveError, Status
+from gape.solvers.spectral import Spectral
+from gape.typing import OnSingular
+
+AnySolver = Auto | Series | Krylov | Spectral | Schur | Kronecker | FixedPoint
+
+
+def solve(
+    automaton: Automaton,
+    graph: Any,
+    *,
+    solver: AnySolver | None = None,
+    matrix: str = "adjacency",
+    basis: GraphBasis | None = None,
+    on_singular: OnSingular = "raise",
+    throw: bool = True,
+    dtype: torch.dtype | None = None,
+) -> Solution:
+    r"""Total weight of the automaton's runs into every node and state: ``P = μᵀPA + αℓ``, equation (1) of the paper.
+
+    Differentiable with respect to the automaton's tensors and the graph's edge weights. Works in float64.
+
+    Args:
+        automaton: the machine. One with a single label sees all nodes alike; one with more needs ``graph.labels``.
+        graph: a :class:`Graph`, or anything :func:`gape.as_graph` takes.
+        solver: its settings; ``None`` for :class:`Auto`.
+        matrix: the walk matrix A by name, see :mod:`gape.walk`.
+        basis: what :func:`prepare` computed for this graph before, instead of ``solver``.
+        on_singular: ``"raise"``, or ``"least_squares"`` for the shortest least-squares solution, flagged as such.
+        throw: whether a failed graph raises :class:`SolveError`; if not, look at ``status``.
+        dtype: of the weights; the automaton's own if ``None``.
+
+    Example:
+        >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+        >>> solution = solve(Automaton.katz(0.25), ring)
+        >>> solution.weights.flatten()
+        tensor([2.0000, 2.0000, 2.0000], dtype=torch.float64)
+        >>> solution.status[0].name
+        'RUN_SUM'
+    """
+    if not isinstance(automaton, Automaton):
+        raise ValueError(f"automaton must be a gape.Automaton, got {type(automaton).__name__}")
+    if on_singular not in ("raise", "least_squares"):
+        raise ValueError(f"on_singular must be 'raise' or 'least_squares', got {on_singular!r}")
+    graph = as_graph(graph)
+    _check_fit(automaton, graph)
+    if basis is not None:
+        basis.check(graph, matrix)
+        pieces: list[tuple[Graph, Basis | None]] = list(zip(basis.graph.parts, basis.parts, strict=True))
+    else:
+        pieces = [(part, None) for part in graph.parts]
+    results = [_solve_part(automaton, part, solver or Auto(), matrix, ready, dtype) for part, ready in pieces]
+    solution = _collect(results, on_singular)
+    if throw and not solution.ok:
+        _raise_or_warn(solution)
+    if Status.ALGEBRAIC in solution.status:
+        number = solution.status.count(Status.ALGEBRAIC)
+        warnings.warn(
+            f"{number} of {len(solution.status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning, stacklevel=2
+        )
+    return solution
+
+
+# ---------------------------------------------------------------------- bases
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBasis:
+    """A basis for every part of a graph batch, good for any automaton with these labels."""
+
+    graph: Graph
+    matrix: str
+    parts: tuple[Basis, ...]
+
+    def check(self, graph: Graph, matrix: str) -> None:
+        if matrix != self.matrix:
+            raise ValueError(f"the basis is for matrix={self.matrix!r}, the solve asks for {matrix!r}")
+        if graph is not self.graph and not (
+            torch.equal(graph.ptr, self.graph.ptr) and torch.equal(graph.edge_index, self.graph.edge_index)
+        ):
+            raise ValueError(f"the basis is for {self.graph!r}, the solve is on {graph!r}: prepare it for this graph")
+
+    def __repr__(self) -> str:
+        dimension = max((part.dimension for part in self.parts), default=0)
+        return f"GraphBasis({self.parts[0].solver}, matrix={self.matrix}, dimension={dimension}, {self.graph!r})"
+
+
+def prepare(
+    graph: Any,
+    *,
+    solver: Krylov | Spectral | Schur | None = None,
+    matrix: str = "adjacency",
+    labels: int | None = None,
+) -> GraphBasis:
+    """Compute once what a solve needs of the graphs, to solve (or learn) many automata on them.
+
+    Args:
+        graph: a :class:`Graph`, or anything :func:`gape.as_graph` takes.
+        solver: :class:`Krylov`, :class:`Spectral` or :class:`Schur`; ``None`` for Krylov.
+        matrix: the walk matrix.
+        labels: number of node labels; as many as ``graph.labels`` shows if ``None``.
+
+    Example:
+        >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+        >>> basis = prepare(ring)
+        >>> solve(Automaton.katz(0.25), ring, basis=basis).weights[0].item()
+        2.0
+    """
+    graph = as_graph(graph)
+    solver = solver or Krylov()
+    if not isinstance(solver, Krylov | Spectral | Schur):
+        raise ValueError(f"a basis comes from Krylov, Spectral or Schur, got {solver!r}")
+    if labels is None:
+        labels = 1 if graph.labels is None or not graph.labels.numel() else int(graph.labels.max()) + 1
+    probe = Automaton(torch.ones(1, labels, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64))
+    _check_fit(probe, graph)
+    parts = tuple(solver.basis(Problem.of(probe, part, matrix)) for part in graph.parts)
+    return GraphBasis(graph, matrix, parts)
+
+
+# ---------------------------------------------------------------------- one part
+
+
+@dataclass(eq=False)
+class _Solved:
+    outcome: Outcome
+    weights: Tensor
+    solver: str
+
+
+def _solve_part(
+    automaton: Automaton, part: Graph, solver: AnySolver, matrix: str, basis: Basis | None, dtype: torch.dtype | None
+) -> _Solved:
+    problem = Problem.of(automaton, part, matrix)
+    differentiate = torch.is_grad_enabled() and _requires_grad(automaton, part)
+    if part.num_nodes == 0:
+        return _empty(automaton, part, dtype)
+    if isinstance(solver, Auto) and basis is None:
+        solver = solver.pick(problem)
+    if problem.typed and not isinstance(solver, FixedPoint | Kronecker):
+        raise ValueError(f"transitions by type need FixedPoint, Kronecker or Auto, got {solver!r}")
+    name = basis.solver if basis is not None else type(solver).__name__
+    by_edges = part.edge_weight is not None and part.edge_weight.requires_grad
+    if basis is None and differentiate and not by_edges and isinstance(solver, Krylov | Spectral | Schur):
+        # μ and α alone: differentiate the small projected equation.
+        outcome, basis = _run_for_basis(solver, problem)
+    elif basis is not None:
+        outcome, _ = basis.run(problem, tolerance=1e-10)
+    else:
+        outcome = solver.run(problem)  # type: ignore[union-attr]
+    Settlement(automaton, matrix).settle(outcome, part)
+    x = outcome.weights
+    if differentiate:
+        x = _differentiable(automaton, part, problem, outcome, basis, matrix)
+    if automaton.final is not None:
+        final = automaton.final.to(part.device)
+        x = x * (final.T[part.labels] if automaton.labels > 1 else final[:, 0])
+    weights = x.to(dtype or automaton.dtype)
+    _check_finite(outcome, weights, problem)
+    return _Solved(outcome, weights, name)
+
+
+def _run_for_basis(solver: Krylov | Spectral | Schur, problem: Problem) -> tuple[Outcome, Basis]:
+    if isinstance(solver, Krylov):
+        return solver.run_with_basis(problem)
+    basis = solver.basis(problem)
+    return basis.run(problem, tolerance=1e-10)[0], basis
+
+
+def _differentiable(
+    automaton: Automaton, part: Graph, problem: Problem, outcome: Outcome, basis: Basis | None, matrix: str
+) -> Tensor:
+    """The same weights, attached to the automaton's tensors and the edge weights."""
+    dtype = problem.initial.dtype
+    initial = automaton.initial.to(part.device, dtype)
+    transition = automaton.transition.to(part.device, dtype)
+    if basis is not None:
+        real = not dtype.is_complex
+        y = stein_solve(transition, basis.project(initial), None, BasisSystem(basis))
+        return basis.expand(y, real=real)
+    values = None
+    if part.edge_weight is not None and part.edge_weight.requires_grad:
+        values = problem.walk.entries()[2]
+    source = initial.T[part.labels] if automaton.labels > 1 else initial[:, 0].expand(part.num_nodes, -1)
+    return stein_solve(transition, source, values, EdgeSystem(problem, outcome.weights))
+
+
+def _requires_grad(automaton: Automaton, part: Graph) -> bool:
+    tensors = (automaton.initial, automaton.transition, automaton.final, part.edge_weight)
+    return any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def _empty(automaton: Automaton, part: Graph, dtype: torch.dtype | None) -> _Solved:
+    zeros = torch.zeros(part.num_graphs, dtype=torch.float64, device=part.device)
+    weights = torch.zeros(0, automaton.states, dtype=dtype or automaton.dtype, device=part.device)
+    yes = torch.full((part.num_graphs,), YES, device=part.device)
+    status = torch.full((part.num_graphs,), code(Status.RUN_SUM), device=part.device)
+    return _Solved(Outcome(weights, zeros, zeros, zeros + 1, yes, status, 0), weights, "Series")
+
+
+def _check_finite(outcome: Outcome, weights: Tensor, problem: Problem) -> None:
+    with torch.no_grad():
+        if bool(torch.isfinite(weights.abs().max())):
+            return
+        bad = problem.adjacency.segment_sum((~torch.isfinite(weights)).any(1).to(torch.float64)) > 0
+        inputs = (problem.initial, problem.transition, problem.adjacency.weights)
+        sound = all(bool(torch.isfinite(tensor).all()) for tensor in inputs)
+        outcome.status[bad] = code(Status.OVERFLOW if sound else Status.NON_FINITE_INPUT)
+
+
+# ---------------------------------------------------------------------- all parts
+
+
+def _collect(results: list[_Solved], on_singular: OnSingular) -> Solution:
+    outcomes = [result.outcome for result in results]
+    codes = torch.cat([outcome.status for outcome in outcomes]).tolist()
+    status = [STATUSES[i] for i in codes]
+    if on_singular == "least_squares":
+        status = [Status.LEAST_SQUARES if s is Status.SINGULAR else s for s in status]
+    unique = torch.cat([outcome.unique for outcome in outcomes]).tolist()
+    kinds = {outcome.radius_kind for outcome in outcomes}
+    weights = [result.weights for result in results]
+    return Solution(
+        weights=weights[0] if len(weights) == 1 else torch.cat(weights),
+        status=status,
+        residual=torch.cat([outcome.residual for outcome in outcomes]),
+        spectral_radius=torch.cat([outcome.spectral_radius for outcome in outcomes]),
+        radius_kind=next((kind for kind in ("estimate", "bound") if kind in kinds), "exact"),
+        separation=torch.cat([outcome.separation for outcome in outcomes]),
+        unique=[None if u not in (YES, NO) else u == YES for u in unique],
+        solver=[result.solver for result in results for _ in range(len(result.outcome.residual))],
+        steps=max((outcome.steps for outcome in outcomes), default=0),
+    )
+
+
+def _raise_or_warn(solution: Solution) -> None:
+    failed = [i for i, s in enumerate(solution.status) if not s.ok and s is not Status.LEAST_SQUARES]
+    if not failed:
+        return
+    first = failed[0]
+    counts = {s: n for s, n in solution.counts().items() if not s.ok and s is not Status.LEAST_SQUARES}
+    summary = ", ".join(f"{n} {s.name.lower().replace('_', ' ')}" for s, n in counts.items())
+    raise SolveError(
+        f"{len(failed)} of {len(solution.status)} graphs failed ({summary}). First, graph {first}: "
+        f"{solution.status[first]} (ρ(μ)ρ(A) ≈ {solution.spectral_radius[first].item():.3g}, "
+        f"residual {solution.residual[first].item():.1e}, solver {solution.solver[first]})",
+        solution,
+    )
+
+
+def _check_fit(automaton: Automaton, graph: Graph) -> None:
+    if automaton.labels > 1:
+        if graph.labels is None:
+            raise ValueError(
+                f"the automaton has {automaton.labels} labels and the graph has none; "
+                "give them with graph.with_labels(...)"
+            )
+        top = int(graph.labels.max()) if graph.labels.numel() else 0
+        if top >= automaton.labels:
+            node = int(graph.labels.argmax())
+            raise ValueError(f"node {node} has label {top}; the automaton knows labels 0 … {automaton.labels - 1}")
+    if automaton.typed and automaton.transition_by == "edge":
+        types = len(automaton.transition)
+        if graph.edge_type is None:
+            raise ValueError(f"the automaton's transition goes by {types} edge types and the graph has no edge_type")
+        top = int(graph.edge_type.max()) if graph.edge_type.numel() else 0
+        if top >= types:
+            edge = int(graph.edge_type.argmax())
+            raise ValueError(f"edge {edge} has type {top}; the automaton knows types 0 … {types - 1}")

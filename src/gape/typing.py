@@ -1,0 +1,6 @@
+"""Names of the choices that several files share."""
+
+from typing import Literal
+
+MatrixName = Literal["adjacency", "random_walk", "random_walk_in", "symmetric", "laplacian", "normalized_laplacian"]
+OnSingular = Literal["raise", "least_squares"]

@@ -1,0 +1,196 @@
+"""Walk matrices: how weight moves along the edges of a graph.
+
+Every walk matrix of the library has the form ``M = diag(d) + s · diag(l) A diag(r)`` with one sparse adjacency
+matrix A, so A is sorted once and the named matrices only differ in three vectors and a sign:
+
+====================  ==================================  =========================
+name                  matrix                              remark
+====================  ==================================  =========================
+adjacency             A                                   the paper's equation (1)
+random_walk           D⁻¹A, D the out-degrees             rows sum to 1
+random_walk_in        AD⁻¹, D the in-degrees              columns sum to 1
+symmetric             D_out^(-1/2) A D_in^(-1/2)
+laplacian             D - A, D the out-degrees
+normalized_laplacian  I - D_out^(-1/2) A D_in^(-1/2)      no 1 on isolated nodes
+====================  ==================================  =========================
+
+A node without edges on the side in question gets a zero row (column), never a division by zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import get_args
+
+import torch
+from torch import Tensor
+
+from gape.sparse import Adjacency
+from gape.typing import MatrixName
+
+NAMES: tuple[str, ...] = get_args(MatrixName)
+
+
+@dataclass(frozen=True, eq=False)
+class WalkMatrix:
+    """One walk matrix of a batch of graphs, block-diagonal, used by its products only.
+
+    Args:
+        name: one of the names above.
+        adjacency: the sparse matrix A.
+        left, right: the vectors l and r, ``None`` for ones.
+        diagonal: the vector d, ``None`` for zeros.
+        sign: the sign s.
+    """
+
+    name: str
+    adjacency: Adjacency
+    left: Tensor | None = None
+    right: Tensor | None = None
+    diagonal: Tensor | None = None
+    sign: float = 1.0
+
+    @property
+    def num_nodes(self) -> int:
+        return self.adjacency.num_nodes
+
+    @property
+    def ptr(self) -> Tensor:
+        return self.adjacency.ptr
+
+    @cached_property
+    def symmetric(self) -> bool:
+        """Whether the matrix equals its transpose."""
+        if not self.adjacency.symmetric:
+            return False
+        if self.left is None or self.right is None:
+            return self.left is self.right
+        return torch.equal(self.left, self.right)
+
+    @cached_property
+    def similarity(self) -> Tensor | None:
+        """Positive c with ``diag(c) M diag(1/c)`` symmetric, ``None`` if there is none that we know of.
+
+        D⁻¹A and AD⁻¹ of an undirected graph are similar to D^(-1/2) A D^(-1/2); all ones if M is symmetric.
+        """
+        if self.symmetric:
+            return torch.ones(self.num_nodes, dtype=torch.float64, device=self.ptr.device)
+        if not self.adjacency.symmetric:
+            return None
+        # diag(c/... ): c_u l_u A_uv r_v / c_v is symmetric when c = sqrt(r / l).
+        left = torch.ones(()).to(self.ptr.device) if self.left is None else self.left
+        right = torch.ones(()).to(self.ptr.device) if self.right is None else self.right
+        if bool((left < 0).any()) or bool((right < 0).any()):
+            return None
+        ratio = (right / left).expand(self.num_nodes).double()
+        return torch.where(ratio.isfinite() & (ratio > 0), ratio, torch.ones_like(ratio)).sqrt()
+
+    def push(self, x: Tensor) -> Tensor:
+        """``Mᵀ x``: what arrives at each node when ``x`` ``[n]`` or ``[n, c]`` moves one step along the edges."""
+        y = _scale(self.adjacency.push(_scale(x, self.left)), self.right)
+        return self._combine(x, y)
+
+    def pull(self, x: Tensor) -> Tensor:
+        """``M x``: what each node sees one step ahead."""
+        y = _scale(self.adjacency.pull(_scale(x, self.right)), self.left)
+        return self._combine(x, y)
+
+    def _combine(self, x: Tensor, y: Tensor) -> Tensor:
+        if self.sign < 0:
+            y = -y
+        return y if self.diagonal is None else y + _scale(x, self.diagonal)
+
+    def entries(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows, columns and values of all entries; the values follow the edge weights' gradient."""
+        source, target = self.adjacency.edge_index
+        values = self.adjacency.weights
+        if self.left is not None:
+            values = values * self.left[source]
+        if self.right is not None:
+            values = values * self.right[target]
+        values = values * self.sign
+        if self.diagonal is None:
+            return source, target, values
+        loops = torch.arange(self.num_nodes, device=source.device)
+        return torch.cat([source, loops]), torch.cat([target, loops]), torch.cat([values, self.diagonal])
+
+    @cached_property
+    def _norms(self) -> tuple[Tensor, Tensor]:
+        """The ∞-norm and the 1-norm of each graph's matrix: its largest row and column sums of absolute values."""
+        if self.left is None and self.right is None and self.diagonal is None and not self.adjacency.weighted:
+            rows, columns = self.adjacency.out_degree, self.adjacency.in_degree
+        else:
+            source, target, values = (part.detach() for part in self.entries())
+            zero = torch.zeros(self.num_nodes, dtype=torch.float64, device=values.device)
+            rows = zero.index_add(0, source, values.abs())
+            columns = zero.index_add(0, target, values.abs())
+        return self.adjacency.segment_max(rows), self.adjacency.segment_max(columns)
+
+    @property
+    def norm_bounds(self) -> Tensor:
+        """``[graphs]``: an upper bound of each spectral radius, the smaller of the two norms."""
+        return torch.minimum(*self._norms)
+
+    @property
+    def two_norm_bounds(self) -> Tensor:
+        """``[graphs]``: an upper bound of each 2-norm, the geometric mean of the two norms."""
+        rows, columns = self._norms
+        return (rows * columns).sqrt()
+
+    @cached_property
+    def nonnegative(self) -> bool:
+        """Whether no entry is negative."""
+        if self.sign > 0 and not self.adjacency.weighted:
+            return True
+        return bool((self.entries()[2] >= 0).all())
+
+    def dense(self) -> Tensor:
+        """The matrices of all graphs, zero-padded to the largest: ``[graphs, n_max, n_max]``."""
+        source, target, values = self.entries()
+        batch, local = self.adjacency.batch, self.adjacency.local
+        size = int(self.adjacency.sizes.max()) if len(self.ptr) > 1 else 0
+        out = torch.zeros(len(self.ptr) - 1, size, size, dtype=values.dtype, device=values.device)
+        return out.index_put((batch[source], local[source], local[target]), values, accumulate=True)
+
+
+def _scale(x: Tensor, by: Tensor | None) -> Tensor:
+    if by is None:
+        return x
+    return x * by if x.dim() == 1 else x * by.unsqueeze(-1)
+
+
+def walk_matrix(adjacency: Adjacency, name: str) -> WalkMatrix:
+    """The walk matrix of that name."""
+    if name not in NAMES:
+        raise ValueError(f"there is no walk matrix {name!r}; choose one of {', '.join(NAMES)}")
+    if name == "adjacency":
+        return WalkMatrix(name, adjacency)
+    out_degree, in_degree = adjacency.out_degree, adjacency.in_degree
+    if name == "laplacian":
+        return WalkMatrix(name, adjacency, diagonal=out_degree, sign=-1.0)
+    if name == "random_walk":
+        return WalkMatrix(name, adjacency, left=_inverse(out_degree, "out-degree"))
+    if name == "random_walk_in":
+        return WalkMatrix(name, adjacency, right=_inverse(in_degree, "in-degree"))
+    left = _inverse(out_degree, "out-degree", root=True)
+    right = left if adjacency.symmetric else _inverse(in_degree, "in-degree", root=True)
+    if name == "symmetric":
+        return WalkMatrix(name, adjacency, left=left, right=right)
+    connected = ((out_degree > 0) | (in_degree > 0)).to(out_degree.dtype)
+    return WalkMatrix(name, adjacency, left=left, right=right, diagonal=connected, sign=-1.0)
+
+
+def _inverse(degree: Tensor, what: str, root: bool = False) -> Tensor:
+    values = degree.detach()
+    if root and bool((values < 0).any()):
+        node = int((values < 0).nonzero()[0])
+        raise ValueError(
+            f"node {node} has {what} {values[node].item():g}: its square root does not exist; "
+            "use the adjacency or a matrix of positive weights"
+        )
+    # A zero degree means no weight to share out, so the row stays zero. The inner where keeps the unused
+    # branch, and so its gradient, finite.
+    safe = torch.where(degree == 0, torch.ones_like(degree), degree)
+    inverse = safe.rsqrt() if root else 1.0 / safe
+    return torch.where(degree == 0, torch.zeros_like(degree), inverse)

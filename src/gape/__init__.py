@@ -3,10 +3,37 @@
 An :class:`Automaton` walks a :class:`Graph`; :func:`solve` sums the weights of its runs.
 """
 
-from gape.automaton import Automaton
-from gape.graph import Graph
-from gape.interop import as_graph
-from gape.solvers import Solution, SolveError, Status, prepare, solve
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gape.automaton import Automaton
+    from gape.graph import Graph
+    from gape.interop import as_graph
+    from gape.solvers import Solution, SolveError, Status, prepare, solve
 
 __all__ = ["Automaton", "Graph", "Solution", "SolveError", "Status", "as_graph", "prepare", "solve"]
 __version__ = "0.1.0"
+
+# Public names are imported when first used (PEP 562), so that `gape --help` need not wait for PyTorch.
+_HOME = {
+    "Automaton": "gape.automaton",
+    "Graph": "gape.graph",
+    "Solution": "gape.solvers",
+    "SolveError": "gape.solvers",
+    "Status": "gape.solvers",
+    "as_graph": "gape.interop",
+    "prepare": "gape.solvers",
+    "solve": "gape.solvers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'gape' has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

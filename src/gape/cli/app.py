@@ -1,0 +1,64 @@
+"""The Typer application: one command a file, all joined here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+try:
+    import typer
+except ImportError as error:
+    raise SystemExit("gape: the command line needs Typer and Rich: pip install 'gape[cli]'") from error
+
+from gape import __version__
+from gape.cli.runtime import runtime
+
+app = typer.Typer(
+    name="gape",
+    help="Graph position encodings from weighted graph-walking automata.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(runtime)
+
+# The common ancestor of Typer's own complaints about arguments; which module it lives in depends on Typer's version.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+# What users can cause and mend: wrong values and files, unsolvable equations, an extra that is not installed.
+_USER_ERRORS = (ValueError, OSError, ArithmeticError, ImportError)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"gape {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 when all went well, 2 with one line on stderr when the user can mend it.
+
+    ``GAPE_TRACEBACK=1`` shows where an error came from.
+    """
+    try:
+        code = app(args=None if arguments is None else list(arguments), prog_name="gape", standalone_mode=False)
+    except _UsageError as error:
+        _fail(f"{error.format_message()} (see `gape --help`)")
+    except _USER_ERRORS as error:
+        if os.environ.get("GAPE_TRACEBACK"):
+            raise
+        _fail(str(error) or type(error).__name__)
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("gape: interrupted", err=True)
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str) -> None:
+    typer.echo(f"gape: {message}", err=True)
+    sys.exit(2)

@@ -1,0 +1,23 @@
+"""``gape runtime``: the runtime table, measured on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def runtime(
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder with real data sets. Default: the variable GAPE_DATA.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small inputs: a check that it runs, not a measurement.")] = (
+        False
+    ),
+    states: Annotated[list[int] | None, typer.Option(help="Number of states; give it several times.")] = None,
+) -> None:
+    """Measure how long encodings take, side by side with what people use today."""
+    from gape.bench.runtime import main
+
+    main(data_dir=data_dir, quick=quick, states=tuple(states) if states else None)

@@ -55,12 +55,6 @@ def _weighted_sums(bags: HeadBags, rows: Tensor, table: Tensor, weights: Tensor)
     return sums.view(-1, weights.shape[1] * table.shape[1])
 
 
-def _head_sum(heads: int, channels: int, like: Tensor, scale: float = 1.0) -> Tensor:
-    """``[heads · channels, heads]`` matrix that sums the channels of each head: a product with it beats ``sum``."""
-    identity = torch.eye(heads, dtype=like.dtype, device=like.device) * scale
-    return identity.repeat_interleave(channels, 0)
-
-
 class _EdgeAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, bias: Tensor | None, layout: EdgeLayout, clamp: float | None) -> Tensor:
@@ -69,7 +63,7 @@ class _EdgeAttention(torch.autograd.Function):
         channels = width // heads
         products = qkv[:, :width].index_select(0, layout.target)
         products *= qkv[:, width : 2 * width].index_select(0, layout.source)
-        scores = products @ _head_sum(heads, channels, qkv, channels**-0.5)
+        scores = products @ layout.head_sum(channels, qkv.dtype, channels**-0.5)
         if bias is not None:
             scores += bias
         inside = None
@@ -97,7 +91,7 @@ class _EdgeAttention(torch.autograd.Function):
         gradient = gradients[0].contiguous()
         width = output.shape[1]
         channels = width // layout.heads
-        head_sum = _head_sum(layout.heads, channels, qkv)
+        head_sum = layout.head_sum(channels, qkv.dtype)
 
         by_weight = gradient.index_select(0, layout.target)
         by_weight *= qkv[:, 2 * width :].index_select(0, layout.source)

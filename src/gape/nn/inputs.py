@@ -49,7 +49,7 @@ class NodeInput(nn.Module):
         self.columns = len(categories)
         self.embedding = nn.EmbeddingBag(sum(categories), width, mode="sum")
         if self.columns > 1:  # as the benchmark's own atom encoder starts
-            for column in torch.split(self.embedding.weight.detach(), categories):
+            for column in torch.split(self.embedding.weight.detach(), list(categories)):
                 nn.init.xavier_uniform_(column)
         sizes = torch.tensor(categories)
         self.register_buffer("first", sizes.cumsum(0) - sizes, persistent=False)

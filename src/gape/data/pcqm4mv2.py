@@ -82,15 +82,8 @@ class PCQM4Mv2:
         """Read and convert the table; with ``download=True`` let PyG fetch it first, if there is none."""
         folder = data_folder(data_dir)
         path = find_file(folder, FILES)
-        if path is None and download:
-            path = _download(folder)
         if path is None:
-            raise missing_file(
-                "pcqm4mv2",
-                folder,
-                FILES,
-                "download=True lets PyG fetch pcqm4m-v2.zip (official archive) to pyg/PCQM4Mv2/raw.",
-            )
+            path = _download(folder, download)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         table, limit = path, self.limit
 
@@ -108,7 +101,7 @@ class PCQM4Mv2:
             part = math.ceil(self.val_fraction * len(order))
             return _split(order[2 * part :], order[:part], order[part : 2 * part])
         parts = read_split(official)
-        # Rows without a gap are the official test rows, which come last, so row numbers are graph numbers.
+        # Rows without a gap come last (read_table checks it), so row numbers are graph numbers.
         known = {name: rows[rows < graphs.num_graphs] for name, rows in parts.items()}
         train = generator.permutation(known["train"])
         part = math.ceil(self.val_fraction * len(train))
@@ -151,16 +144,21 @@ def _open(path: Path) -> Iterator[TextIO]:
 
 
 def read_table(path: Path, limit: int = 0) -> tuple[list[str], list[float]]:
-    """SMILES and gaps of the rows that have a gap."""
+    """SMILES and gaps of the rows that have a gap; rows without one (official test rows) must come last."""
     smiles, gaps = [], []
+    unknown = None
     with _open(path) as file:
         reader = csv.DictReader(file)
         if not set(COLUMNS[1:]) <= set(reader.fieldnames or ()):
             raise ValueError(f"{path} has columns {reader.fieldnames}, expected {', '.join(COLUMNS)}")
         for row in islice(reader, limit or None):
-            if row["homolumogap"]:
-                smiles.append(row["smiles"])
-                gaps.append(float(row["homolumogap"]))
+            if not row["homolumogap"]:
+                unknown = row["smiles"]
+                continue
+            if unknown is not None:
+                raise ValueError(f"{path}: {row['smiles']!r} has a gap, {unknown!r} before it has none; put those last")
+            smiles.append(row["smiles"])
+            gaps.append(float(row["homolumogap"]))
     if not smiles:
         raise ValueError(f"{path} has no row with a gap")
     return smiles, gaps
@@ -182,15 +180,17 @@ def _convert(path: Path, limit: int, processes: int, show: bool) -> FlatGraphs:
     )
 
 
-def _download(folder: Path | None) -> Path | None:
+def _download(folder: Path | None, allowed: bool) -> Path:
     """Let PyG fetch and unpack the official archive; its own conversion to a data base is not run."""
+    advice = "download=True lets PyG fetch pcqm4m-v2.zip, the official archive, to pyg/PCQM4Mv2/raw."
+    if not allowed:
+        raise missing_file("pcqm4mv2", folder, FILES, advice)
     from torch_geometric.data import download_url, extract_zip
     from torch_geometric.datasets import PCQM4Mv2 as Official
 
     raw = pyg_folder(folder) / "PCQM4Mv2" / "raw"
     try:
-        archive = download_url(Official.url, str(raw))
-        extract_zip(archive, str(raw))
-    except OSError:
-        return None
-    return find_file(raw, ("pcqm4m-v2/raw/data.csv.gz",))
+        extract_zip(download_url(Official.url, str(raw)), str(raw))
+    except OSError as error:
+        raise missing_file("pcqm4mv2", folder, FILES, advice) from error
+    return raw / "pcqm4m-v2" / "raw" / "data.csv.gz"

@@ -1,0 +1,39 @@
+"""What several tests of the data sets share."""
+
+import os
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+from gape.data import GraphDataset
+
+
+@pytest.fixture
+def real_data() -> Path:
+    """The folder with real data; tests that need it are skipped without it."""
+    folder = os.environ.get("GAPE_DATA")
+    if not folder:
+        pytest.skip("GAPE_DATA is not set: no real data to read")
+    return Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test reads or writes the user's cache."""
+    monkeypatch.setenv("GAPE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def as_networkx():  # type: ignore[no-untyped-def]
+    """One graph of a data set as an undirected NetworkX graph."""
+
+    def convert(dataset: GraphDataset, index: int) -> nx.Graph:
+        data = dataset[index]
+        graph = nx.Graph()
+        graph.add_nodes_from(range(data.num_nodes))
+        graph.add_edges_from(data.edge_index.t().tolist())
+        return graph
+
+    return convert

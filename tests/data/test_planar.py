@@ -1,0 +1,148 @@
+"""PLANAR: planarity decided as NetworkX does, classes exact, splits without overlap."""
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gape.data import GraphDataset, Planar, edge_count_baseline
+from gape.data.planarity import are_planar, kernel
+
+
+def random_graphs(seed: int, nodes: int, probability: float, count: int) -> np.ndarray:  # type: ignore[type-arg]
+    upper = np.triu(np.random.default_rng(seed).random((count, nodes, nodes)) < probability, k=1)
+    return upper | upper.transpose(0, 2, 1)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40), st.floats(0, 1))
+@settings(max_examples=80, deadline=None)
+def test_planarity_agrees_with_networkx_on_the_whole_graph(seed: int, nodes: int, mean_degree: float) -> None:
+    # Mean degrees up to 6: from forests to hopeless, with the doubtful zone well covered.
+    graphs = random_graphs(seed, nodes, min(1.0, 6 * mean_degree / nodes), count=8)
+    expected = [nx.check_planarity(nx.from_numpy_array(graph))[0] for graph in graphs]
+    assert are_planar(graphs).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("graph", "planar"),
+    [
+        (nx.complete_graph(5), False),
+        (nx.complete_bipartite_graph(3, 3), False),
+        (nx.petersen_graph(), False),
+        (nx.dodecahedral_graph(), True),
+        (nx.icosahedral_graph(), True),
+        (nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(4)), True),
+        (nx.disjoint_union_all([nx.complete_graph(4)] * 3), True),
+        (nx.disjoint_union(nx.path_graph(5), nx.complete_graph(5)), False),
+        (nx.empty_graph(3), True),
+        (nx.grid_2d_graph(4, 5), True),
+        (nx.moebius_kantor_graph(), False),
+        (nx.wheel_graph(12), True),
+    ],
+)
+def test_planarity_of_known_graphs(graph: nx.Graph, planar: bool) -> None:
+    assert are_planar(nx.to_numpy_array(graph).astype(bool)[None]).tolist() == [planar]
+
+
+def test_subdividing_and_hanging_trees_on_does_not_change_the_kernel() -> None:
+    graph = nx.petersen_graph()
+    for _ in range(6):
+        u, v = next(iter(graph.edges))
+        new = graph.number_of_nodes()
+        graph.remove_edge(u, v)
+        graph.add_edges_from([(u, new), (new, v), (new + 1, new), (new + 1, new + 2)])
+        graph.remove_edge(new + 1, new + 2)
+    left = kernel(nx.to_numpy_array(graph).astype(bool)[None])[0]
+    reduced = nx.from_numpy_array(left)
+    reduced.remove_nodes_from(list(nx.isolates(reduced)))
+    assert nx.is_isomorphic(reduced, nx.petersen_graph())
+
+
+@pytest.fixture(scope="module")
+def planar() -> GraphDataset:
+    return Planar(train=160, val=20, test=40, smallest=24, largest=30, seed=1).build(
+        cache=False, processes=1, show=False
+    )
+
+
+@pytest.fixture(scope="module")
+def balanced() -> GraphDataset:
+    settings = Planar(train=60, val=10, test=10, smallest=24, largest=30, balance="edges", seed=1)
+    return settings.build(cache=False, processes=1, show=False)
+
+
+@pytest.mark.parametrize("which", ["planar", "balanced"])
+def test_labels_are_right(which: str, request: pytest.FixtureRequest, as_networkx) -> None:  # type: ignore[no-untyped-def]
+    dataset = request.getfixturevalue(which)
+    for index in range(len(dataset)):
+        assert nx.check_planarity(as_networkx(dataset, index))[0] == bool(dataset[index].y)
+
+
+def test_pairs_have_the_same_size(planar: GraphDataset) -> None:
+    assert torch.equal(planar.node_counts[0::2], planar.node_counts[1::2])
+    assert set(planar.node_counts.tolist()) == set(range(24, 31))
+
+
+def test_balanced_pairs_have_the_same_number_of_edges(balanced: GraphDataset) -> None:
+    assert torch.equal(balanced.edge_counts[0::2], balanced.edge_counts[1::2])
+    assert edge_count_baseline(balanced) == 0.5
+
+
+def test_counting_edges_gives_most_of_the_answer_away_otherwise(planar: GraphDataset) -> None:
+    assert edge_count_baseline(planar) > 0.7
+
+
+def test_no_graph_is_in_two_parts(planar: GraphDataset) -> None:
+    seen = [data.edge_index.sort().values.flatten().tolist() for data in planar]
+    assert len({tuple(edges) for edges in seen}) == len(seen)
+
+
+def test_planar_draws_have_the_distribution_of_plain_rejection() -> None:
+    # Independent route: NetworkX draws and NetworkX tests. n = 24 is planar often enough for plain rejection.
+    plain = []
+    seed = 0
+    while len(plain) < 150:
+        graph = nx.gnp_random_graph(24, 0.1, seed=seed)
+        seed += 1
+        if nx.check_planarity(graph)[0]:
+            plain.append(graph.number_of_edges())
+    dataset = Planar(train=300, val=2, test=2, smallest=24, largest=24).build(cache=False, processes=1, show=False)
+    ours = dataset.edge_counts[dataset.targets == 1] / 2
+    error = np.hypot(np.std(plain) / 150**0.5, float(ours.std()) / len(ours) ** 0.5)
+    assert abs(np.mean(plain) - float(ours.mean())) < 4 * error
+
+
+def test_result_does_not_depend_on_the_number_of_processes() -> None:
+    settings = Planar(train=40, val=20, test=20, smallest=12, largest=14, seed=2)
+    one, two = (settings.build(cache=False, processes=count, show=False).batch() for count in (1, 2))
+    assert torch.equal(one.edge_index, two.edge_index)
+
+
+def test_cached_set_is_the_same_and_is_not_sampled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Planar(train=4, val=2, test=2, smallest=12, largest=12)
+    first = settings.build(processes=1, show=False)
+
+    def never(piece: object) -> None:
+        raise AssertionError("sampled again")
+
+    monkeypatch.setattr("gape.data.planar._sample", never)
+    assert torch.equal(settings.build(processes=1).batch().edge_index, first.batch().edge_index)
+
+
+def test_unreachable_sizes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"largest <= 38, got 30\.\.50"):
+        Planar(largest=50)
+
+
+@pytest.mark.slow
+def test_full_set_has_the_published_size_and_takes_less_than_five_minutes() -> None:
+    import time
+
+    start = time.perf_counter()
+    dataset = Planar().build(cache=False)
+    assert time.perf_counter() - start < 300
+    assert len(dataset) == 10_000
+    assert abs(float(dataset.node_counts.float().mean()) - 33) < 0.1
+    assert 0.9 < edge_count_baseline(dataset) < 1.0

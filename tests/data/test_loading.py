@@ -100,3 +100,31 @@ def test_failure_leaves_no_file(own_cache: Path) -> None:
 def test_pieces_come_back_in_order_from_two_processes(capfd: pytest.CaptureFixture[str]) -> None:
     assert map_pieces(abs, [-3, 1, -2], title="sizes", processes=2) == [3, 1, 2]
     assert "sizes" in capfd.readouterr().err
+
+
+def test_interrupted_sampling_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> None:
+    from gape.data import Planar
+    from gape.data.planar import _sample
+
+    settings = Planar(train=120, val=20, test=20, smallest=12, largest=12)
+    calls: list[object] = []
+
+    def two_pieces_only(piece: object) -> FlatGraphs:
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        calls.append(piece)
+        return _sample(piece)  # type: ignore[arg-type]
+
+    def counted(piece: object) -> FlatGraphs:
+        calls.append(piece)
+        return _sample(piece)  # type: ignore[arg-type]
+
+    undisturbed = settings.build(cache=False, processes=1, show=False).batch()
+    monkeypatch.setattr("gape.data.planar._sample", two_pieces_only)
+    with pytest.raises(KeyboardInterrupt):
+        settings.build(processes=1, show=False)
+    monkeypatch.setattr("gape.data.planar._sample", counted)
+    resumed = settings.build(processes=1, show=False).batch()
+    assert len(calls) == 4  # 80 pairs in pieces of 20, none twice
+    assert torch.equal(resumed.edge_index, undisturbed.edge_index)
+    assert [path.suffix for path in (own_cache / "data").iterdir()] == [".npz"]

@@ -3,16 +3,19 @@
 import dataclasses
 import hashlib
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from gape.data.flat import FlatGraphs
 from gape.data.folder import cache_folder
+
+Piece = TypeVar("Piece")
 
 # Part of every key: raise it when a generator or the layout changes, and old files are left alone.
 FORMAT = 1
@@ -44,6 +47,41 @@ def read_graphs(path: Path) -> FlatGraphs:
         raise ValueError(f"cannot read cached graphs {path}: {error}. Delete the file to make it anew") from error
 
 
+def cache_path(settings: object, folder: Path | None = None) -> Path:
+    """The file that belongs to these settings."""
+    key = hashlib.sha256(_text(settings).encode()).hexdigest()[:16]
+    return (folder or cache_folder()) / f"{type(settings).__name__.lower()}-{key}.npz"
+
+
+def parts_folder(settings: object, folder: Path | None = None) -> Path:
+    """Where finished pieces of that file are kept while it is being made, so that an interrupted run goes on."""
+    return cache_path(settings, folder).with_suffix(".parts")
+
+
+def _text(settings: object) -> str:
+    return f"{settings!r} format={FORMAT}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept(Generic[Piece]):
+    """A function from pieces to graphs whose results are kept in ``folder``, under the number of the piece."""
+
+    work: Callable[[Piece], FlatGraphs]
+    folder: Path | None
+
+    def __call__(self, numbered: tuple[int, Piece]) -> FlatGraphs:
+        """Read result ``number`` if it is there, else make and keep it."""
+        number, piece = numbered
+        if self.folder is None:
+            return self.work(piece)
+        path = self.folder / f"{number:06d}.npz"
+        if path.is_file():
+            return read_graphs(path)
+        graphs = self.work(piece)
+        write_graphs(path, graphs, "a part")
+        return graphs
+
+
 def cached(settings: object, make: Callable[[], FlatGraphs], folder: Path | None = None) -> FlatGraphs:
     """What ``make()`` gives, from disk if the same settings were made before.
 
@@ -52,11 +90,10 @@ def cached(settings: object, make: Callable[[], FlatGraphs], folder: Path | None
         make: called when there is no file yet.
         folder: default :func:`~gape.data.folder.cache_folder`.
     """
-    text = f"{settings!r} format={FORMAT}"
-    key = hashlib.sha256(text.encode()).hexdigest()[:16]
-    path = (folder or cache_folder()) / f"{type(settings).__name__.lower()}-{key}.npz"
+    path = cache_path(settings, folder)
     if path.is_file():
         return read_graphs(path)
     graphs = make()
-    write_graphs(path, graphs, text)
+    write_graphs(path, graphs, _text(settings))
+    shutil.rmtree(parts_folder(settings, folder), ignore_errors=True)
     return graphs

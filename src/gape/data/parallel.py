@@ -10,7 +10,12 @@ Done = TypeVar("Done")
 
 
 @contextmanager
-def _progress(title: str, total: int, show: bool) -> Iterator[Callable[[int], None]]:
+def progress(title: str, total: int, show: bool = True) -> Iterator[Callable[[int], None]]:
+    """A progress bar with time left on stderr; gives the function that moves it on.
+
+    >>> with progress("counting", total=3, show=False) as advance:
+    ...     advance(1)
+    """
     if not show:
         yield lambda amount: None
         return
@@ -54,7 +59,7 @@ def map_pieces(
         raise ValueError(f"processes must be at least 1, got {processes}")
     amounts = list(weights) if weights is not None else [1] * len(pieces)
     done: list[Done] = []
-    with _progress(title, sum(amounts), show) as advance:
+    with progress(title, sum(amounts), show) as advance:
         if processes == 1 or len(pieces) < 2:
             results: Iterator[Done] = map(work, pieces)
             for amount, result in zip(amounts, results, strict=True):

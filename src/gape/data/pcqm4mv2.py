@@ -15,7 +15,7 @@ from typing import TextIO
 import numpy as np
 import torch
 
-from gape.data.cache import cached
+from gape.data.cache import Kept, cached, parts_folder
 from gape.data.dataset import GraphDataset
 from gape.data.flat import Array, FlatGraphs, pointers
 from gape.data.folder import data_folder, find_file, missing_file
@@ -41,8 +41,9 @@ class PCQM4Mv2:
     """Predict the HOMO-LUMO gap in eV (Hu et al. 2021) from heavy atoms and bonds.
 
     Reads the SMILES table ``idx,smiles,homolumogap``, plain or packed (.gz, .xz), and makes graphs with RDKit, in
-    parallel and once: the graphs are cached. ``x`` has nine categories an atom and ``edge_attr`` three a bond
-    (see :mod:`gape.data.molecules`); the paper's models do not use bonds. Rows without a gap are left out.
+    parallel and once: the graphs are cached, and an interrupted conversion goes on where it stopped. ``x`` has
+    nine categories an atom and ``edge_attr`` three a bond (see :mod:`gape.data.molecules`); the paper's models do
+    not use bonds. Rows without a gap are left out.
 
     The split: if ``split_dict.pt`` lies in the folder above the table's (as in the official archive), ``test`` is
     the official validation part, which is what the paper reports (the official test targets are secret), and
@@ -85,12 +86,12 @@ class PCQM4Mv2:
         if path is None:
             path = _download(folder, download)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-        table, limit = path, self.limit
+        table, limit, key = path, self.limit, Conversion(digest, self.limit)
 
         def make() -> FlatGraphs:
-            return _convert(table, limit, processes, show)
+            return _convert(table, limit, processes, show, parts_folder(key) if cache else None)
 
-        graphs = cached(Conversion(digest, limit), make) if cache else make()
+        graphs = cached(key, make) if cache else make()
         return GraphDataset(graphs, TASK, [self._split(path, graphs)], f"published: {path.name} ({self!r})")
 
     def _split(self, path: Path, graphs: FlatGraphs) -> Split:
@@ -164,12 +165,13 @@ def read_table(path: Path, limit: int = 0) -> tuple[list[str], list[float]]:
     return smiles, gaps
 
 
-def _convert(path: Path, limit: int, processes: int, show: bool) -> FlatGraphs:
+def _convert(path: Path, limit: int, processes: int, show: bool, keep: Path | None) -> FlatGraphs:
     smiles, gaps = read_table(path, limit)
     pieces = [smiles[start : start + _PIECE] for start in range(0, len(smiles), _PIECE)]
     weights = [len(piece) for piece in pieces]
     title = "PCQM4Mv2: reading molecules"
-    blocks = map_pieces(molecules, pieces, title=title, weights=weights, processes=processes, show=show)
+    work, numbered = Kept(molecules, keep), list(enumerate(pieces))
+    blocks = map_pieces(work, numbered, title=title, weights=weights, processes=processes, show=show)
     return FlatGraphs(
         node_ptr=pointers(np.concatenate([block.node_counts for block in blocks])),
         edge_ptr=pointers(np.concatenate([block.edge_counts for block in blocks])),

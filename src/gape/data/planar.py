@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from gape.data.cache import cached
+from gape.data.cache import Kept, cached, parts_folder
 from gape.data.dataset import GraphDataset
 from gape.data.flat import Array, FlatGraphs
 from gape.data.parallel import map_pieces
@@ -58,8 +58,8 @@ def _partner(generator: np.random.Generator, nodes: int, edges: int) -> Array | 
     return None
 
 
-def _sample(piece: _Piece) -> list[tuple[Array, Array]]:
-    """Pairs (planar, not planar) of edge lists, by plain rejection: exact draws of G(n, 0.1) given the class."""
+def _sample(piece: _Piece) -> FlatGraphs:
+    """Pairs (planar, not planar) one after another, by plain rejection: exact draws of G(n, 0.1) given the class."""
     generator = np.random.default_rng(list(piece.entropy))
     total = piece.nodes * (piece.nodes - 1) // 2
     planar: list[Array] = []
@@ -79,7 +79,8 @@ def _sample(piece: _Piece) -> list[tuple[Array, Array]]:
             if len(planar) == piece.pairs:
                 break
     pairs = zip(planar[: piece.pairs], other[: piece.pairs], strict=True)
-    return [(_edges(yes, piece.nodes), _edges(no, piece.nodes)) for yes, no in pairs]
+    edges = [_edges(present, piece.nodes) for pair in pairs for present in pair]
+    return FlatGraphs.from_edges([piece.nodes] * len(edges), edges, y=np.tile([1, 0], piece.pairs))
 
 
 @dataclass(frozen=True)
@@ -137,16 +138,19 @@ class Planar:
         processes: int = 2,
         show: bool = True,
     ) -> GraphDataset:
-        """Sample the set, or read what was sampled before. The result does not depend on ``processes``."""
+        """Sample the set, or read what was sampled before.
+
+        An interrupted run goes on where it stopped. The result does not depend on ``processes``.
+        """
 
         def make() -> FlatGraphs:
-            return self._generate(processes, show)
+            return self._generate(processes, show, parts_folder(self) if cache else None)
 
         graphs = cached(self, make) if cache else make()
         split = Split.contiguous(self.train, self.val, self.test)
         return GraphDataset(graphs, TASK, [split], f"generated: {self!r}")
 
-    def _generate(self, processes: int, show: bool) -> FlatGraphs:
+    def _generate(self, processes: int, show: bool, keep: Path | None) -> FlatGraphs:
         pairs = (self.train + self.val + self.test) // 2
         generator = np.random.default_rng([self.seed, 0x71A])
         sizes = generator.integers(self.smallest, self.largest + 1, size=pairs)
@@ -159,10 +163,12 @@ class Planar:
         ]
         weights = [piece.pairs for piece in pieces]
         title = "PLANAR: sampling pairs"
-        found = map_pieces(_sample, pieces, title=title, weights=weights, processes=processes, show=show)
+        work, numbered = Kept(_sample, keep), list(enumerate(pieces))
+        found = map_pieces(work, numbered, title=title, weights=weights, processes=processes, show=show)
         waiting: dict[int, list[tuple[Array, Array]]] = {}
         for piece, sampled in zip(pieces, found, strict=True):
-            waiting.setdefault(piece.nodes, []).extend(sampled)
+            both = [(sampled.graph_edges(2 * k), sampled.graph_edges(2 * k + 1)) for k in range(piece.pairs)]
+            waiting.setdefault(piece.nodes, []).extend(both)
         edges: list[Array] = []
         for nodes in sizes.tolist():
             for block in waiting[nodes].pop():

@@ -11,12 +11,14 @@ from gape.data.cache import cached
 from gape.data.dataset import GraphDataset
 from gape.data.flat import Array, FlatGraphs
 from gape.data.folder import data_folder, missing_file
+from gape.data.parallel import progress
 from gape.data.published import pyg_sbm
 from gape.data.split import Split
 from gape.data.task import Task
 
 SMALLEST, LARGEST = 5, 34  # sizes of communities and patterns are uniform on 5..34
 Source = Literal["generate", "pyg"]
+Graph = tuple[Array, Array, Array]  # edges, one feature a node, one target a node
 
 
 @lru_cache(maxsize=256)
@@ -39,6 +41,12 @@ def block_model(generator: np.random.Generator, block: Array, probability: Array
 
 def _sizes(generator: np.random.Generator, count: int) -> Array:
     return generator.integers(SMALLEST, LARGEST + 1, size=count)
+
+
+def _join(graphs: list[Graph]) -> FlatGraphs:
+    edges, features, targets = zip(*graphs, strict=True)
+    sizes = [len(target) for target in targets]
+    return FlatGraphs.from_edges(sizes, edges, y=np.concatenate(targets), x=np.concatenate(features)[:, None])
 
 
 def _check_source(source: str) -> None:
@@ -80,7 +88,7 @@ class Pattern:
         source: ``"generate"``, or ``"pyg"`` for the published file.
 
     Example:
-        >>> dataset = Pattern(train=2, val=1, test=1, patterns=3).build(cache=False)
+        >>> dataset = Pattern(train=2, val=1, test=1, patterns=3).build(cache=False, show=False)
         >>> len(dataset), dataset.level, dataset.node_categories, dataset.num_classes
         (12, 'node', (3,), 2)
     """
@@ -98,15 +106,19 @@ class Pattern:
         _check_positive(train=self.train, val=self.val, test=self.test, patterns=self.patterns)
         _check_source(self.source)
 
-    def build(self, data_dir: str | Path | None = None, *, cache: bool = True) -> GraphDataset:
+    def build(self, data_dir: str | Path | None = None, *, cache: bool = True, show: bool = True) -> GraphDataset:
         """Generate the set (or read what was generated before), or load the published one."""
         if self.source == "pyg":
             return _published("PATTERN", data_dir, self.TASK)
-        graphs = cached(self, self._generate) if cache else self._generate()
+
+        def make() -> FlatGraphs:
+            return self._generate(show)
+
+        graphs = cached(self, make) if cache else make()
         split = Split.contiguous(*(self.patterns * part for part in (self.train, self.val, self.test)))
         return GraphDataset(graphs, self.TASK, [split], f"generated: {self!r}")
 
-    def _generate(self) -> FlatGraphs:
+    def _generate(self, show: bool) -> FlatGraphs:
         generator = np.random.default_rng([self.seed, 0x9A7])
         probability = np.full((6, 6), 0.35)
         np.fill_diagonal(probability, 0.5)
@@ -116,23 +128,24 @@ class Pattern:
         for size in _sizes(generator, self.patterns):
             inner = block_model(generator, np.zeros(size, dtype=np.int64), np.array([[0.5]]))
             planted.append((inner, generator.integers(0, 3, size=size)))
-        sizes, edges, features, targets = [], [], [], []
-        for part in (self.train, self.val, self.test):
-            for inner, signal in planted:
-                for _ in range(part):
-                    community = np.repeat(np.arange(5), _sizes(generator, 5))
-                    block = np.append(community, np.full(len(signal), 5))
-                    drawn = block_model(generator, block, probability)
-                    place = generator.permutation(len(block)).astype(np.uint8)
-                    own = np.empty((len(block), 1), dtype=np.uint8)
-                    own[place, 0] = np.append(generator.integers(0, 3, size=len(community)), signal)
-                    target = np.empty(len(block), dtype=np.uint8)
-                    target[place] = block == 5
-                    edges.append(place[np.concatenate([drawn, inner + len(community)])])
-                    sizes.append(len(block))
-                    features.append(own)
-                    targets.append(target)
-        return FlatGraphs.from_edges(sizes, edges, y=np.concatenate(targets), x=np.concatenate(features))
+        order = [p for part in (self.train, self.val, self.test) for p in planted for _ in range(part)]
+        drawn = []
+        with progress("PATTERN: drawing graphs", total=len(order), show=show) as advance:
+            for inner, signal in order:
+                drawn.append(_pattern_graph(generator, probability, inner, signal))
+                advance(1)
+        return _join(drawn)
+
+
+def _pattern_graph(generator: np.random.Generator, probability: Array, inner: Array, signal: Array) -> Graph:
+    community = np.repeat(np.arange(5), _sizes(generator, 5))
+    block = np.append(community, np.full(len(signal), 5))
+    edges = np.concatenate([block_model(generator, block, probability), inner + len(community)])
+    place = generator.permutation(len(block)).astype(np.uint8)
+    feature, target = np.empty((2, len(block)), dtype=np.uint8)
+    feature[place] = np.append(generator.integers(0, 3, size=len(community)), signal)
+    target[place] = block == 5
+    return place[edges], feature, target
 
 
 @dataclass(frozen=True)
@@ -148,7 +161,7 @@ class Cluster:
         source: ``"generate"``, or ``"pyg"`` for the published file.
 
     Example:
-        >>> dataset = Cluster(train=3, val=1, test=1).build(cache=False)
+        >>> dataset = Cluster(train=3, val=1, test=1).build(cache=False, show=False)
         >>> sorted(dataset[0].x[dataset[0].x > 0].tolist()), dataset.num_classes
         ([1, 2, 3, 4, 5, 6], 6)
     """
@@ -165,29 +178,37 @@ class Cluster:
         _check_positive(train=self.train, val=self.val, test=self.test)
         _check_source(self.source)
 
-    def build(self, data_dir: str | Path | None = None, *, cache: bool = True) -> GraphDataset:
+    def build(self, data_dir: str | Path | None = None, *, cache: bool = True, show: bool = True) -> GraphDataset:
         """Generate the set (or read what was generated before), or load the published one."""
         if self.source == "pyg":
             return _published("CLUSTER", data_dir, self.TASK)
-        graphs = cached(self, self._generate) if cache else self._generate()
+
+        def make() -> FlatGraphs:
+            return self._generate(show)
+
+        graphs = cached(self, make) if cache else make()
         split = Split.contiguous(self.train, self.val, self.test)
         return GraphDataset(graphs, self.TASK, [split], f"generated: {self!r}")
 
-    def _generate(self) -> FlatGraphs:
+    def _generate(self, show: bool) -> FlatGraphs:
         generator = np.random.default_rng([self.seed, 0xC1])
         probability = np.full((6, 6), 0.25)
         np.fill_diagonal(probability, 0.55)
-        sizes, edges, features, targets = [], [], [], []
-        for _ in range(self.train + self.val + self.test):
-            community = np.repeat(np.arange(6), _sizes(generator, 6))
-            generator.shuffle(community)
-            # A random member of every community: the first of each in a random order of the nodes.
-            order = generator.permutation(len(community))
-            known = order[np.unique(community[order], return_index=True)[1]]
-            own = np.zeros((len(community), 1), dtype=np.uint8)
-            own[known, 0] = community[known] + 1
-            sizes.append(len(community))
-            edges.append(block_model(generator, community, probability))
-            features.append(own)
-            targets.append(community.astype(np.uint8))
-        return FlatGraphs.from_edges(sizes, edges, y=np.concatenate(targets), x=np.concatenate(features))
+        total = self.train + self.val + self.test
+        drawn = []
+        with progress("CLUSTER: drawing graphs", total=total, show=show) as advance:
+            for _ in range(total):
+                drawn.append(_cluster_graph(generator, probability))
+                advance(1)
+        return _join(drawn)
+
+
+def _cluster_graph(generator: np.random.Generator, probability: Array) -> Graph:
+    community = np.repeat(np.arange(6), _sizes(generator, 6))
+    generator.shuffle(community)
+    # A random member of every community: the first of each in a random order of the nodes.
+    order = generator.permutation(len(community))
+    known = order[np.unique(community[order], return_index=True)[1]]
+    feature = np.zeros(len(community), dtype=np.uint8)
+    feature[known] = community[known] + 1
+    return block_model(generator, community, probability), feature, community.astype(np.uint8)

@@ -224,6 +224,8 @@ def test_edges_between_graphs_and_misshapen_biases_are_refused():
         attend(make_qkv(2), pattern, bias=torch.zeros(3, HEADS))
     with pytest.raises(ValueError, match="parallel"):
         attend(make_qkv(2), pattern, bias=torch.zeros(2, HEADS))
+    with pytest.raises(ValueError, match=r"\[2, 3 · channels\].*got \[3, 36\]"):
+        attend(make_qkv(3), pattern)
     with pytest.raises(ValueError, match="heads=3 and hidden=80"):
         MultiHeadAttention(80, 3)
     with pytest.raises(ValueError, match=r"clamp must be positive.*-1"):

@@ -274,6 +274,11 @@ def test_model_refuses_inputs_it_cannot_read():
         plain(torch.zeros(2, 2), edge)
     with pytest.raises(ValueError, match="x may be left out only"):
         plain(None, edge, torch.zeros(2, dtype=torch.long))
+    with pytest.raises(ValueError, match="x has 2 nodes but batch has 3"):
+        plain(x, edge, torch.zeros(3, dtype=torch.long))
+    full, pattern = GraphTransformer(2, 1, layers=0, attention="full"), plain.pattern(edge, torch.zeros(2).long())
+    with pytest.raises(ValueError, match=r"heads=8 and full=False, but.*'full'"):
+        full(x, edge, pattern=pattern)
     with pytest.raises(ValueError, match="built without an encoding"):
         plain(x, edge, encoding=torch.zeros(2, 4))
     with pytest.raises(ValueError, match=r"shape \[2, 4\], got None"):

@@ -26,6 +26,11 @@ def attend(qkv: Tensor, pattern: AttentionPattern, *, clamp: float | None = 5.0,
         >>> attend(torch.tensor([[0.0, 0.0, 2.0], [0.0, 0.0, 4.0], [0.0, 0.0, 9.0]]), path).flatten()
         tensor([0., 2., 4.])
     """
+    if qkv.dim() != 2 or qkv.shape[0] != pattern.num_nodes or qkv.shape[1] % (3 * pattern.heads):
+        raise ValueError(
+            f"qkv must have shape [{pattern.num_nodes}, 3 · channels] with channels a multiple of "
+            f"{pattern.heads} heads, as the pattern says; got {list(qkv.shape)}"
+        )
     if bias is not None:
         bias = fit_bias(bias, pattern)
     if pattern.kernel == "dense":

@@ -122,7 +122,14 @@ class GraphTransformer(nn.Module):
                     raise ValueError("give x or batch: without both the number of nodes is unknown")
                 batch = torch.zeros(len(x), dtype=torch.long, device=edge_index.device)
             pattern = self.pattern(edge_index, batch, num_graphs)
+        elif (pattern.heads, pattern.full) != (self.heads, self.attention == "full"):
+            raise ValueError(
+                f"the pattern has heads={pattern.heads} and full={pattern.full}, but the model has heads={self.heads} "
+                f"and attention={self.attention!r}; make it with this model's pattern()"
+            )
         h = self.inputs(x, pattern.num_nodes)
+        if len(h) != pattern.num_nodes:
+            raise ValueError(f"x has {len(h)} nodes but batch has {pattern.num_nodes}")
         if self.encoding is None:
             if encoding is not None:
                 raise ValueError("this model was built without an encoding; build it with encoding=LinearEncoder(k)")

@@ -49,8 +49,8 @@ class GraphTransformerLayer(nn.Module):
 
     def forward(self, h: Tensor, pattern: AttentionPattern, bias: Tensor | None = None) -> Tensor:
         """``[num_nodes, hidden]`` to ``[num_nodes, hidden]``."""
-        h = self.attention_norm(h + self.attention(h, pattern, bias))
-        # In place, where nothing else holds the value: a step is bound by memory as much as by arithmetic.
+        # In place where nothing else reads the value: a step is bound by memory as much as by arithmetic.
+        h = self.attention_norm(self.attention(h, pattern, bias).add_(h))
         wide = self.dropout(torch.relu_(self.widen(h)))
-        output: Tensor = self.feed_forward_norm(h + self.narrow(wide))
+        output: Tensor = self.feed_forward_norm(self.narrow(wide).add_(h))
         return output

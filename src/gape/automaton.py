@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
-import tempfile
+import uuid
+import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gape.arrays import as_tensor, finite_number, seed_number, whole_number
+
+DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Automaton:
@@ -22,6 +28,9 @@ class Automaton:
     A run starts at any node ``u`` in state ``q`` with weight ``initial[q, label(u)]``; moving from state
     ``q`` to ``r`` along an edge multiplies by ``transition[q, r]`` and the edge's weight; stopping in state
     ``r`` at node ``v`` multiplies by ``final[r, label(v)]``. :func:`gape.solve` sums the runs.
+
+    An automaton never changes: it keeps copies of the weights, except of tensors that require gradients, which
+    it follows when an optimiser steps.
 
     Args:
         initial: α, ``[states, labels]``. Rows outside ``starting`` are set to zero.
@@ -49,6 +58,8 @@ class Automaton:
         initial = _weights(self.initial, "initial")
         transition = _weights(self.transition, "transition")
         dtype = torch.promote_types(initial.dtype, transition.dtype)
+        if transition.device != initial.device:
+            raise ValueError(f"initial is on {initial.device}, transition on {transition.device}; move one of them")
         if initial.dim() != 2:
             raise ValueError(f"initial must be [states, labels], got shape {list(initial.shape)}")
         states, labels = initial.shape
@@ -71,13 +82,13 @@ class Automaton:
             final = _weights(self.final, "final")
             if final.shape != initial.shape:
                 raise ValueError(f"final must be [{states}, {labels}] like initial, got {list(final.shape)}")
+            if final.device != initial.device:
+                raise ValueError(f"initial is on {initial.device}, final on {final.device}; move one of them")
             dtype = torch.promote_types(dtype, final.dtype)
             final = final.to(dtype)
         initial = initial.to(dtype)
         if self.starting is not None:
-            starting = tuple(sorted({int(q) for q in self.starting}))
-            if any(q < 0 or q >= states for q in starting):
-                raise ValueError(f"starting states must be in 0 … {states - 1}, got {list(self.starting)}")
+            starting = _indices(self.starting, "starting states", states)
             allowed = torch.zeros(states, 1, dtype=torch.bool, device=initial.device)
             allowed[list(starting)] = True
             initial = initial * allowed
@@ -136,12 +147,13 @@ class Automaton:
 
     @property
     def digest(self) -> str:
-        """Sixteen hexadecimal digits that change with any weight, shape, dtype or setting."""
+        """Sixteen hexadecimal digits that change with any weight, shape, dtype or setting, not with the device."""
         text = f"{self.starting}{self.transition_by if self.typed else ''}{self.dtype}"
         digest = hashlib.sha256(text.encode())
         for name, tensor in self._tensors().items():
             digest.update(f"{name}{list(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+            # + 0 turns -0.0 into 0.0: what is equal has the same digest.
+            digest.update((tensor.detach().cpu() + 0.0).contiguous().numpy().tobytes())
         return digest.hexdigest()[:16]
 
     def __repr__(self) -> str:
@@ -153,11 +165,20 @@ class Automaton:
         parts.append("final=ones" if self.final is None else "final=given")
         if self.made_by:
             parts.append(f"made_by={self.made_by}")
-        parts += [f"dtype={str(self.dtype).removeprefix('torch.')}", f"digest={self.digest}"]
+        parts += [f"dtype={_name(self.dtype)}", f"digest={self.digest}"]
         return f"Automaton({', '.join(parts)})"
 
-    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Automaton:
-        """The same automaton on another device or in another floating-point type."""
+    def to(self, device: torch.device | torch.dtype | str | None = None, dtype: torch.dtype | None = None) -> Automaton:
+        """The same automaton on another device or in another floating-point type.
+
+        Example:
+            >>> Automaton.katz(0.5).to(dtype=torch.float32).dtype
+            torch.float32
+        """
+        if isinstance(device, torch.dtype):  # as in tensor.to(dtype)
+            device, dtype = None, device
+        if dtype is not None and (dtype not in DTYPES or self.dtype.is_complex > dtype.is_complex):
+            raise ValueError(f"the weights are {_name(self.dtype)} and cannot become {_name(dtype)}")
         return Automaton(
             initial=self.initial.to(device=device, dtype=dtype),
             transition=self.transition.to(device=device, dtype=dtype),
@@ -177,30 +198,36 @@ class Automaton:
             arrays["starting"] = np.array(self.starting, dtype=np.int64)
         arrays["transition_by"] = np.array(self.transition_by)
         arrays["made_by"] = np.array(self.made_by)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        # Renamed when complete; not by tempfile, which would make the file unreadable for others.
+        temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(temporary, "xb") as file:
                 np.savez(file, **arrays)
             os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        finally:
+            temporary.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Automaton:
         """Read what :meth:`save` wrote."""
-        with np.load(path, allow_pickle=False) as arrays:
-            missing = {"initial", "transition"} - set(arrays.files)
-            if missing:
-                raise ValueError(f"{os.fspath(path)} holds {sorted(arrays.files)}; it lacks {sorted(missing)}")
-            return cls(
-                initial=torch.from_numpy(arrays["initial"]),
-                transition=torch.from_numpy(arrays["transition"]),
-                final=torch.from_numpy(arrays["final"]) if "final" in arrays else None,
-                starting=tuple(arrays["starting"].tolist()) if "starting" in arrays else None,
-                transition_by=str(arrays["transition_by"]) if "transition_by" in arrays else "node",  # type: ignore[arg-type]
-                made_by=str(arrays["made_by"]) if "made_by" in arrays else "",
-            )
+        try:
+            with zipfile.ZipFile(path):
+                loaded = np.load(path, allow_pickle=False)
+            with loaded:
+                arrays = {name: loaded[name] for name in loaded.files}
+        except (zipfile.BadZipFile, ValueError, EOFError) as error:
+            raise ValueError(f"{os.fspath(path)} is not a saved automaton: {error}") from error
+        missing = {"initial", "transition"} - arrays.keys()
+        if missing:
+            raise ValueError(f"{os.fspath(path)} holds {sorted(arrays)}; it lacks {sorted(missing)}")
+        return cls(
+            initial=arrays["initial"],
+            transition=arrays["transition"],
+            final=arrays.get("final"),
+            starting=tuple(arrays["starting"].tolist()) if "starting" in arrays else None,
+            transition_by=str(arrays.get("transition_by", "node")),  # type: ignore[arg-type]  # checked above
+            made_by=str(arrays.get("made_by", "")),
+        )
 
     # ------------------------------------------------------------------ named machines
 
@@ -228,7 +255,8 @@ class Automaton:
                 text says, instead of independent standard normals, as the authors' code does.
             seed: the same seed gives the same automaton in every process.
         """
-        _at_least_one(states=states, labels=labels)
+        states, labels = _positive(states, "states"), _positive(labels, "labels")
+        damping, seed = finite_number(damping, "damping"), seed_number(seed)
         generator = torch.Generator().manual_seed(seed)
         transition = damping * _orthogonal(states, states, generator)
         initial = (
@@ -238,13 +266,11 @@ class Automaton:
         )
         made_by = f"random(states={states}, damping={damping}, labels={labels}"
         if initial_labels is not None:
-            kept = sorted({int(label) for label in initial_labels})
-            if any(label < 0 or label >= labels for label in kept):
-                raise ValueError(f"initial_labels must be in 0 … {labels - 1}, got {kept}")
+            kept = _indices(initial_labels, "initial_labels", labels)
             mask = torch.zeros(labels, dtype=torch.float64)
-            mask[kept] = 1.0
+            mask[list(kept)] = 1.0
             initial = initial * mask
-            made_by += f", initial_labels={tuple(kept)}"
+            made_by += f", initial_labels={kept}"
         made_by += f", orthogonal_initial={orthogonal_initial}, seed={seed})"
         return cls(initial.to(dtype), transition.to(dtype), made_by=made_by)
 
@@ -264,7 +290,7 @@ class Automaton:
         over the states. A row-stochastic μ has eigenvalue 1, so the equation is singular on every graph whose
         walk matrix has eigenvalue 1 and whose labels excite it; :func:`gape.solve` finds those.
         """
-        _at_least_one(states=states, labels=labels)
+        states, labels, seed = _positive(states, "states"), _positive(labels, "labels"), seed_number(seed)
         generator = torch.Generator().manual_seed(seed)
         transition = torch.softmax(_orthogonal(states, states, generator), dim=1)
         initial = torch.randn(states, labels, generator=generator, dtype=torch.float64)
@@ -284,8 +310,8 @@ class Automaton:
             >>> Automaton.sinusoidal(4).initial[:, 0].tolist()
             [0.0, 1.0, 0.0, 1.0]
         """
-        if states < 2 or states % 2:
-            raise ValueError(f"sinusoids come in pairs, so states must be even and at least 2, got {states}")
+        if whole_number(states, "states", at_least=1) % 2:
+            raise ValueError(f"sinusoids come in pairs, so states must be even, got {states}")
         angle = -(10000.0 ** (-torch.arange(0, states, 2, dtype=torch.float64) / states))
         transition = torch.zeros(states, states, dtype=torch.float64)
         sine, cosine = torch.arange(0, states, 2), torch.arange(1, states, 2)
@@ -303,7 +329,7 @@ class Automaton:
         On the walk matrix D⁻¹A, entry ``[v, u]`` of the weights is the probability that a walk from ``u``
         that restarts with probability β is at ``v``: column ``u`` is PPR(u), on directed graphs too.
         """
-        _at_least_one(nodes=nodes)
+        nodes, beta = _positive(nodes, "nodes"), finite_number(beta, "beta")
         if not 0 < beta <= 1:
             raise ValueError(f"beta is a restart probability in (0, 1], got {beta}")
         eye = torch.eye(nodes, dtype=torch.float64)
@@ -316,7 +342,7 @@ class Automaton:
         State ``t`` holds the walks of exactly ``t`` steps. Its closed readout on D⁻¹A without state 0 is the
         random-walk encoding [W_vv, (W²)_vv, …] of Dwivedi et al. (2022).
         """
-        _at_least_one(length=length)
+        length = _positive(length, "length")
         initial = torch.zeros(length + 1, 1, dtype=torch.float64)
         initial[0] = 1.0
         transition = torch.diag(torch.ones(length, dtype=torch.float64), 1)
@@ -325,34 +351,59 @@ class Automaton:
     @classmethod
     def katz(cls, beta: float = 0.1) -> Automaton:
         """Katz centrality: one state, every walk of ``t`` steps that ends in the node counts βᵗ."""
+        beta = finite_number(beta, "beta")
         return cls(
             torch.ones(1, 1, dtype=torch.float64),
-            torch.full((1, 1), float(beta), dtype=torch.float64),
+            torch.full((1, 1), beta, dtype=torch.float64),
             made_by=f"katz({beta})",
         )
 
 
 def _weights(value: Any, name: str) -> Tensor:
-    tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+    tensor = as_tensor(value, name)
     if not (tensor.is_floating_point() or tensor.is_complex()):
         tensor = tensor.to(torch.float64)
+    if tensor.dtype not in DTYPES:
+        raise ValueError(f"{name} must be one of {', '.join(map(_name, DTYPES))}, got {_name(tensor.dtype)}")
     finite = torch.isfinite(tensor.detach())
     if not bool(finite.all()):
         place = (~finite).nonzero()[0].tolist()
         raise ValueError(f"{name} must be finite, got {tensor.detach()[tuple(place)].item()} at {place}")
-    return tensor
+    return tensor if tensor.requires_grad else tensor.detach().clone(memory_format=torch.contiguous_format)
 
 
-def _at_least_one(**numbers: int) -> None:
-    for name, number in numbers.items():
-        if number < 1:
-            raise ValueError(f"{name} must be at least 1, got {number}")
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _positive(value: Any, name: str) -> int:
+    return whole_number(value, name, at_least=1)
+
+
+def _indices(values: Any, name: str, below: int) -> tuple[int, ...]:
+    """Sorted, each once."""
+    try:
+        return tuple(sorted({whole_number(value, name, 0, below - 1) for value in values}))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be whole numbers in 0 … {below - 1}, got {values!r}") from error
 
 
 def _orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
-    # Q of a Gaussian matrix is Haar-distributed once the signs of R's diagonal are taken out.
-    tall = torch.randn(max(rows, columns), min(rows, columns), generator=generator, dtype=torch.float64)
-    q, r = torch.linalg.qr(tall)
-    q = q * torch.where(r.diagonal() < 0, -1.0, 1.0)
-    square: Tensor = q if rows >= columns else q.T
-    return square
+    """Haar-distributed: orthonormal columns, or rows if ``columns > rows``.
+
+    The factor Q of a Gaussian matrix G = QR with positive diag(R), written as a product of Householder reflections
+    of independent Gaussian vectors (Stewart, 1980). LAPACK's QR adds in an order that depends on the number of
+    threads from about k = 64 on; here the same seed gives the same bits in every process.
+    """
+    if columns > rows:
+        return _orthogonal(columns, rows, generator).T.contiguous()
+    gaussian = torch.randn(rows, columns, generator=generator, dtype=torch.float64).numpy()
+    q = np.eye(rows, columns)
+    for j in reversed(range(columns)):
+        v = gaussian[j:, j].copy()
+        sign = 1.0 if v[0] >= 0 else -1.0
+        v[0] += sign * math.sqrt(math.fsum(v * v))
+        block = q[j:, j:]
+        block -= v[:, None] * ((v[:, None] * block).sum(0) * (2.0 / math.fsum(v * v)))
+        q[:, j] *= -sign
+    return torch.from_numpy(q)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,7 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gape.arrays import as_tensor
 from gape.graph import Graph
+
+# One row per node, in a PyG data set.
+NODE_ATTRIBUTES = ("x", "feat", "pos", "z", "batch", "n_id")
 
 
 def as_graph(source: Any) -> Graph:
@@ -19,8 +24,10 @@ def as_graph(source: Any) -> Graph:
     source                                        what becomes of it
     ============================================  =====================================================================
     :class:`Graph`                                itself
-    PyG ``Data``, ``Batch``                       ``edge_index``, ``num_nodes``, and ``edge_weight``, ``ptr`` if any
-    PyG in-memory data set                        the collated storage at once, without a loop over its graphs
+    PyG ``Data``, ``Batch``                       ``edge_index``, ``num_nodes``; ``edge_weight`` and ``ptr`` or
+                                                  ``batch`` if any
+    PyG in-memory data set                        the collated storage at once, without a loop over its graphs (unless
+                                                  it has a ``transform``)
     NetworkX graph                                nodes in their own order; attribute ``weight``; both directions if
                                                   undirected
     SciPy sparse matrix                           entry ``[u, v]`` is the weight of u → v
@@ -28,6 +35,9 @@ def as_graph(source: Any) -> Graph:
     DGL graph                                     ``edges()``, ``num_nodes()``, ``edata['weight']``, batched or not
     list, tuple or data set of these              one batch, in order
     ============================================  =====================================================================
+
+    Node labels and edge types are not guessed: attach them with :meth:`Graph.with_labels` or build the
+    :class:`Graph` yourself.
 
     Example:
         >>> as_graph(np.array([[0, 1], [1, 2]]))
@@ -38,20 +48,24 @@ def as_graph(source: Any) -> Graph:
     if isinstance(source, Tensor | np.ndarray):
         return _from_edge_array(source)
     if _has(source, "_data", "slices", "_indices") and source._data is not None:
-        return _from_collated(source)
+        return _from_collated(source) if getattr(source, "transform", None) is None else _from_many(source)
     if _has(source, "edge_index", "num_nodes"):
         return _from_pyg(source)
     if _has(source, "tocoo", "shape"):
         return _from_scipy(source)
-    if _has(source, "adj", "is_directed", "nodes"):
-        return _from_networkx(source)
     if _has(source, "edges", "num_nodes") and callable(source.num_nodes):
         return _from_dgl(source)
-    if isinstance(source, Sequence) or (_has(source, "__getitem__", "__len__") and not isinstance(source, dict)):
+    if _has(source, "adj", "is_directed", "nodes"):
+        return _from_networkx(source)
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        return _from_many(source)
+    # Any other data set; but not a mapping, such as a dict of tensors or PyG's HeteroData.
+    if _has(source, "__getitem__", "__len__") and not _has(source, "keys") and not isinstance(source, str | bytes):
         return _from_many(source)
     raise ValueError(
-        f"cannot read a graph from {type(source).__name__}; expected a gape.Graph, PyG Data, Batch or data set, a "
-        "NetworkX graph, a SciPy sparse matrix, an edge array [2, edges], a DGL graph, or a list of these"
+        f"cannot read a graph from the {type(source).__name__} {reprlib.repr(source)}; expected a gape.Graph, "
+        "PyG Data, Batch or data set, a NetworkX graph, a SciPy sparse matrix, an edge array [2, edges], a DGL "
+        "graph, or a list of these"
     )
 
 
@@ -62,7 +76,7 @@ def _has(source: Any, *names: str) -> bool:
 def _from_many(source: Iterable[Any]) -> Graph:
     items = list(source)
     if not items:
-        raise ValueError("expected at least one graph, got an empty list")
+        raise ValueError(f"expected at least one graph, got an empty {type(source).__name__}")
     if all(isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], int) for item in items):
         raise ValueError(
             f"got a list of pairs that starts with {items[0]!r}; for edges use gape.Graph.from_edges(pairs)"
@@ -77,16 +91,15 @@ def _from_many(source: Iterable[Any]) -> Graph:
 
 
 def _from_edge_array(edges: Tensor | np.ndarray[Any, Any]) -> Graph:
-    index = torch.as_tensor(edges)
-    if index.dim() != 2 or index.shape[0] != 2 or index.is_floating_point():
+    index = as_tensor(edges, "an edge array")
+    if index.layout != torch.strided or index.dim() != 2 or index.shape[0] != 2 or index.is_floating_point():
         raise ValueError(
             f"an edge array must be integers of shape [2, edges], got {index.dtype} {list(index.shape)}".replace(
                 "torch.", ""
             )
             + "; wrap an adjacency matrix as scipy.sparse.csr_array(matrix)"
         )
-    nodes = int(index.max()) + 1 if index.numel() else 0
-    return Graph(index, nodes)
+    return Graph(index, max(int(index.max()) + 1, 0) if index.numel() else 0)
 
 
 def _from_pyg(data: Any) -> Graph:
@@ -94,11 +107,16 @@ def _from_pyg(data: Any) -> Graph:
         raise ValueError(f"{data!r} has no edge_index; give it one of shape [2, 0] if it has no edges")
     if data.num_nodes is None:
         raise ValueError(f"{data!r} does not say how many nodes it has; set num_nodes")
+    ptr, batch = getattr(data, "ptr", None), getattr(data, "batch", None)
+    if ptr is None and batch is not None:
+        if bool((batch.diff() < 0).any()):
+            raise ValueError(f"batch must not decrease along the nodes, got {batch.tolist()}; sort the nodes by graph")
+        ptr = _starts(torch.bincount(batch))
     return Graph(
         data.edge_index,
         int(data.num_nodes),
         edge_weight=_flat(getattr(data, "edge_weight", None)),
-        ptr=getattr(data, "ptr", None),  # type: ignore[arg-type]
+        ptr=ptr,  # type: ignore[arg-type]  # None is one graph
     )
 
 
@@ -109,14 +127,16 @@ def _from_collated(dataset: Any) -> Graph:
         return _from_pyg(data)
     if "edge_index" not in slices:
         raise ValueError(f"the data set {dataset!r} has no edge_index")
-    edge_ptr = torch.as_tensor(slices["edge_index"])
-    sizes = _collated_sizes(data, slices, len(edge_ptr) - 1)
-    index, weight = data.edge_index, _flat(getattr(data, "edge_weight", None))
+    index, weight = as_tensor(data.edge_index, "edge_index"), _flat(getattr(data, "edge_weight", None))
+    edge_ptr = torch.as_tensor(slices["edge_index"]).to(index.device)
+    sizes = _collated_sizes(data, slices, len(edge_ptr) - 1).to(index.device)
     if dataset._indices is not None:
-        chosen = torch.as_tensor(list(dataset._indices), dtype=torch.int64)
+        chosen = torch.as_tensor(list(dataset._indices), dtype=torch.int64, device=index.device)
+        if not len(chosen):
+            raise ValueError(f"expected at least one graph, got the empty data set {dataset!r}")
         counts = edge_ptr.diff()[chosen]
         starts = torch.repeat_interleave(edge_ptr[chosen] - _starts(counts)[:-1], counts)
-        edges = starts + torch.arange(len(starts))
+        edges = starts + torch.arange(len(starts), device=index.device)
         index, weight = index[:, edges], None if weight is None else weight[edges]
         edge_ptr, sizes = _starts(counts), sizes[chosen]
     ptr = _starts(sizes)
@@ -130,12 +150,13 @@ def _collated_sizes(data: Any, slices: dict[str, Any], graphs: int) -> Tensor:
         stated = data.num_nodes
     if stated is not None:
         return torch.as_tensor(stated, dtype=torch.int64).flatten()
-    for name in ("x", "pos", "z", "batch", "node_species"):
-        if name in slices:
-            return torch.as_tensor(slices[name]).diff()
+    # As PyG infers it, from an attribute that has one row per node.
+    names = [name for name in slices if name in NODE_ATTRIBUTES] or [name for name in slices if "node" in name]
+    if names:
+        return torch.as_tensor(slices[names[0]]).diff()
     raise ValueError(
         f"the data set of {graphs} graphs does not say how many nodes each has: it has {sorted(slices)}, and none of "
-        "num_nodes, x, pos or z; set num_nodes on its graphs"
+        f"num_nodes, {', '.join(NODE_ATTRIBUTES)}; set num_nodes on its graphs"
     )
 
 
@@ -144,19 +165,22 @@ def _starts(counts: Tensor) -> Tensor:
 
 
 def _flat(weight: Tensor | None) -> Tensor | None:
-    return weight.squeeze(-1) if weight is not None and weight.dim() == 2 and weight.shape[1] == 1 else weight
+    return weight.squeeze(-1) if weight is not None and weight.ndim == 2 and weight.shape[1] == 1 else weight
 
 
 def _from_scipy(matrix: Any) -> Graph:
-    rows, columns = matrix.shape
-    if rows != columns:
-        raise ValueError(f"an adjacency matrix must be square, got shape {[rows, columns]}")
+    shape = tuple(matrix.shape)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"an adjacency matrix must be square, got shape {list(shape)}")
     entries = matrix.tocoo()
     if np.iscomplexobj(entries.data):
         raise ValueError(f"edge weights must be real, got a matrix of {entries.data.dtype}")
     index = torch.from_numpy(np.stack([entries.row, entries.col]).astype(np.int64))
-    weight = entries.data.astype(np.float64)
-    return Graph(index, rows, edge_weight=None if (weight == 1).all() else torch.from_numpy(weight))
+    try:
+        weight = entries.data.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"edge weights must be numbers, got a matrix of {entries.data.dtype}: {error}") from error
+    return Graph(index, shape[0], edge_weight=None if (weight == 1).all() else torch.from_numpy(weight))
 
 
 def _from_networkx(graph: Any) -> Graph:

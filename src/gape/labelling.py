@@ -14,6 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from gape.arrays import seed_number, whole_number
 from gape.graph import Graph
 from gape.hashing import digest_edges, mix, uniform_integers
 
@@ -39,8 +40,7 @@ class OneLabel:
     count: int = 1
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise ValueError(f"count must be at least 1, got {self.count}")
+        whole_number(self.count, "count", at_least=1)
 
     def __call__(self, graph: Graph) -> Tensor:
         return torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)
@@ -63,8 +63,8 @@ class RandomLabels:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.count < 2**31:
-            raise ValueError(f"count must be in 1 … 2³¹ - 1, got {self.count}")
+        whole_number(self.count, "count", at_least=1, at_most=2**31 - 1)
+        seed_number(self.seed)
 
     def __call__(self, graph: Graph) -> Tensor:
         adjacency = graph.adjacency
@@ -92,8 +92,7 @@ class IndexLabels:
     count: int = 100
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise ValueError(f"count must be at least 1, got {self.count}")
+        whole_number(self.count, "count", at_least=1)
 
     def __call__(self, graph: Graph) -> Tensor:
         largest = int(graph.sizes.max())
@@ -114,8 +113,7 @@ class DegreeLabels:
     count: int = 8
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise ValueError(f"count must be at least 1, got {self.count}")
+        whole_number(self.count, "count", at_least=1)
 
     def __call__(self, graph: Graph) -> Tensor:
         return torch.bincount(graph.edge_index[1], minlength=graph.num_nodes).clamp(max=self.count - 1)

@@ -14,7 +14,8 @@ laplacian             D - A, D the out-degrees
 normalized_laplacian  I - D_out^(-1/2) A D_in^(-1/2)      no 1 on isolated nodes
 ====================  ==================================  =========================
 
-A node without edges on the side in question gets a zero row (column), never a division by zero.
+D⁻¹ is the pseudo-inverse: a node of degree 0 (without edges on the side in question, or whose weights cancel) gets a
+zero row (column), never a division by zero. Weights may be negative; degrees under a square root may not.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ class WalkMatrix:
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether the matrix equals its transpose."""
+        """Whether the matrix is its transpose by its form, whatever the degrees.
+
+        D⁻¹A of a regular graph also happens to be symmetric; that is left to :attr:`similarity`.
+        """
         if not self.adjacency.symmetric:
             return False
         if self.left is None or self.right is None:
@@ -78,13 +82,15 @@ class WalkMatrix:
             return torch.ones(self.num_nodes, dtype=torch.float64, device=self.ptr.device)
         if not self.adjacency.symmetric:
             return None
-        # diag(c/... ): c_u l_u A_uv r_v / c_v is symmetric when c = sqrt(r / l).
-        left = torch.ones(()).to(self.ptr.device) if self.left is None else self.left
-        right = torch.ones(()).to(self.ptr.device) if self.right is None else self.right
-        if bool((left < 0).any()) or bool((right < 0).any()):
+        # c_u l_u A_uv r_v / c_v is symmetric when c = sqrt(r / l). A node with l = 0 or r = 0 has no edges, so that
+        # its c is free, unless it has weights of both signs that cancel.
+        ones = torch.ones(self.num_nodes, dtype=torch.float64, device=self.ptr.device)
+        left = ones if self.left is None else self.left.detach()
+        right = ones if self.right is None else self.right.detach()
+        signed = self.adjacency.weighted and bool((self.adjacency.weights < 0).any())
+        if signed and not bool(((left > 0) & (right > 0)).all()):
             return None
-        ratio = (right / left).expand(self.num_nodes).double()
-        return torch.where(ratio.isfinite() & (ratio > 0), ratio, torch.ones_like(ratio)).sqrt()
+        return torch.where((left > 0) & (right > 0), right / left, ones).sqrt()
 
     def push(self, x: Tensor) -> Tensor:
         """``Mᵀ x``: what arrives at each node when ``x`` ``[n]`` or ``[n, c]`` moves one step along the edges."""
@@ -117,7 +123,10 @@ class WalkMatrix:
 
     @cached_property
     def _norms(self) -> tuple[Tensor, Tensor]:
-        """The ∞-norm and the 1-norm of each graph's matrix: its largest row and column sums of absolute values."""
+        """The ∞-norm and the 1-norm of each graph's matrix: its largest row and column sums of absolute values.
+
+        Upper bounds of them where entries that lie on each other (parallel edges, loops in a Laplacian) cancel.
+        """
         if self.left is None and self.right is None and self.diagonal is None and not self.adjacency.weighted:
             rows, columns = self.adjacency.out_degree, self.adjacency.in_degree
         else:
@@ -140,7 +149,7 @@ class WalkMatrix:
 
     @cached_property
     def nonnegative(self) -> bool:
-        """Whether no entry is negative."""
+        """Whether no entry is negative, parallel edges and loops in a Laplacian counted one by one."""
         if self.sign > 0 and not self.adjacency.weighted:
             return True
         return bool((self.entries()[2] >= 0).all())
@@ -149,7 +158,7 @@ class WalkMatrix:
         """The matrices of all graphs, zero-padded to the largest: ``[graphs, n_max, n_max]``."""
         source, target, values = self.entries()
         batch, local = self.adjacency.batch, self.adjacency.local
-        size = int(self.adjacency.sizes.max()) if len(self.ptr) > 1 else 0
+        size = int(self.adjacency.sizes.max())
         out = torch.zeros(len(self.ptr) - 1, size, size, dtype=values.dtype, device=values.device)
         return out.index_put((batch[source], local[source], local[target]), values, accumulate=True)
 

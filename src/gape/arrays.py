@@ -1,0 +1,56 @@
+"""What the user gave, as a tensor or a number, or an error that quotes it."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def as_tensor(value: Any, name: str) -> Tensor:
+    """A tensor of the same numbers: a tensor itself, else a NumPy array or (nested) list of numbers.
+
+    Example:
+        >>> as_tensor([[1, 2], [3, 4]], "weights").shape
+        torch.Size([2, 2])
+    """
+    if isinstance(value, Tensor):
+        # PyG's EdgeIndex answers some operations in its own way; it holds a plain tensor.
+        plain: Tensor = value.as_tensor() if hasattr(value, "as_tensor") else value
+        return plain
+    try:
+        array = np.asarray(value, order="C")
+        # PyTorch has no read-only memory; it would warn and share it.
+        return torch.as_tensor(array if array.flags.writeable else array.copy())
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{name} must be an array of numbers, got {reprlib.repr(value)}") from error
+
+
+def whole_number(value: Any, name: str, at_least: int, at_most: int = 2**63 - 1) -> int:
+    """An ``int`` in ``at_least … at_most``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    if not at_least <= value <= at_most:
+        bound = f"at least {at_least}" if value < at_least else f"at most {at_most}"
+        raise ValueError(f"{name} must be {bound}, got {value}")
+    return int(value)
+
+
+def seed_number(value: Any) -> int:
+    """A seed: any 64-bit integer."""
+    return whole_number(value, "seed", -(2**63))
+
+
+def finite_number(value: Any, name: str) -> float:
+    """A ``float`` that is neither infinite nor NaN."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a number, got {value!r}") from error
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {number}")
+    return number

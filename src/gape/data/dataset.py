@@ -81,6 +81,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         self.task = task
         self.splits = tuple(splits)
         self.provenance = provenance
+        self._places: Tensor | None = None  # the view's indices as a tensor, once it is asked for
 
         node_ptr = torch.from_numpy(graphs.node_ptr.astype(np.int64))
         edge_ptr = 2 * torch.from_numpy(graphs.edge_ptr.astype(np.int64))
@@ -159,12 +160,18 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     def _positions(self, indices: Sequence[int] | Tensor | None) -> Tensor:
         """Places in the storage of the given members of this view (None: all of them)."""
-        own = self.indices()
-        if isinstance(own, range):
-            base = torch.arange(own.start, own.stop, own.step)
-        else:
-            base = torch.as_tensor(own, dtype=torch.int64)
+        if self._places is None:
+            own = self.indices()
+            steps = torch.arange(own.start, own.stop, own.step) if isinstance(own, range) else torch.tensor(own)
+            self._places = steps.long()
+        base = self._places
         return base if indices is None else base[torch.as_tensor(indices, dtype=torch.int64)]
+
+    def index_select(self, idx: Any) -> "GraphDataset":
+        """A view of some graphs, as ``dataset[idx]``: slice, list, or tensor of numbers or of bools."""
+        view: GraphDataset = super().index_select(idx)
+        view._places = None
+        return view
 
     def _rows(self, key: str, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Rows of the storage that belong to the given graphs, and how many each has."""

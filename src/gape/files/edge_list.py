@@ -1,0 +1,130 @@
+"""Edge lists: tables with the columns ``source,target[,weight][,graph]``, as csv, tsv or parquet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gape.files.named import NamedGraphs, as_names
+from gape.files.rows import BadRows
+from gape.graph import Graph
+
+COLUMNS = ("source", "target", "weight", "graph")
+
+
+def edge_list(path: Path, header: list[str], rows: Iterable[tuple[int, list[Any]]]) -> NamedGraphs:
+    """One edge ``source`` → ``target`` a row. Nodes are numbered by their names if these are whole numbers, else in
+    the order in which they come; so are the graphs. A node without edges cannot be told in an edge list.
+    """
+    place = _places(path, header)
+    bad = BadRows(path)
+    ends: list[Any] = []
+    graphs: list[Any] = []
+    weights: list[float] = []
+    width = len(header)
+    for line, row in rows:
+        if len(row) != width:
+            bad.add(line, row, f"has {len(row)} values, expected {width} ({','.join(header)})")
+            continue
+        source, target = row[place["source"]], row[place["target"]]
+        if source in ("", None) or target in ("", None):
+            bad.add(line, row, f"no {'source' if source in ('', None) else 'target'}")
+            continue
+        if "graph" in place:
+            if row[place["graph"]] in ("", None):
+                bad.add(line, row, "no graph")
+                continue
+            graphs.append(row[place["graph"]])
+        if "weight" in place:
+            weight = _number(row[place["weight"]])
+            if weight is None:
+                bad.add(line, row, f"weight {row[place['weight']]!r} is not a finite number")
+                weight = 1.0
+            weights.append(weight)
+        ends += (source, target)
+    bad.stop_if_any()
+    if not ends:
+        raise ValueError(f"{path} holds no edges: there is no row below its header")
+    ignored = [name for name in header if name not in COLUMNS]
+    notes = (f"columns not read: {', '.join(ignored)}",) if ignored else ()
+    return _assemble(ends, graphs if "graph" in place else None, weights if "weight" in place else None, notes)
+
+
+def parquet_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[Any]]]]:
+    """The columns of a parquet file that matter here, row by row; the first row counts as line 1."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("reading parquet needs PyArrow: pip install 'gape[cli]'") from error
+    try:
+        file = pyarrow.parquet.ParquetFile(path)
+        _places(path, file.schema_arrow.names)
+        header = [name for name in file.schema_arrow.names if name in COLUMNS]
+        table = file.read(columns=header)
+    except pyarrow.ArrowException as error:
+        raise ValueError(f"{path} cannot be read as parquet: {error}") from error
+    columns = [table.column(name).to_pylist() for name in header]
+    return header, ((i, list(row)) for i, row in enumerate(zip(*columns, strict=True), start=1))
+
+
+def _places(path: Path, header: list[str]) -> dict[str, int]:
+    missing = [name for name in ("source", "target") if name not in header]
+    if missing:
+        raise ValueError(
+            f"{path} has the columns {','.join(header)}; an edge list needs source,target and may have weight and "
+            f"graph (its first line names the columns); {' and '.join(missing)} not found"
+        )
+    if len(set(header)) != len(header):
+        raise ValueError(f"{path} has a column twice: {','.join(header)}")
+    return {name: header.index(name) for name in COLUMNS if name in header}
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _assemble(
+    ends: list[Any], graphs: list[Any] | None, weights: list[float] | None, notes: tuple[str, ...]
+) -> NamedGraphs:
+    name_of, name = _codes(ends)
+    graph_of, graph = _codes(list(chain.from_iterable((g, g) for g in graphs))) if graphs else (None, 0 * name)
+    # A node is a pair (graph, name). Sorting the pairs puts the nodes of a graph next to each other.
+    pairs, first, node = np.unique(graph * (len(name_of) + 1) + name, return_index=True, return_inverse=True)
+    numeric = name_of.dtype == np.int64
+    order = np.lexsort((name_of[name[first]] if numeric else first, graph[first]))
+    rank = np.empty(len(pairs), dtype=np.int64)
+    rank[order] = np.arange(len(pairs))
+    first = first[order]
+    number = 1 if graph_of is None else len(graph_of)
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(graph[first], minlength=number))])
+    batch = Graph(
+        torch.from_numpy(rank[node].reshape(-1, 2).T.copy()),
+        len(pairs),
+        edge_weight=None if weights is None else torch.tensor(weights, dtype=torch.float64),
+        ptr=torch.from_numpy(ptr),
+    )
+    return NamedGraphs(batch, name_of[name[first]], graph_of, notes)
+
+
+def _codes(values: list[Any]) -> tuple[Any, Any]:
+    """The distinct values (in numeric order if whole numbers, else as they come), and the place of each value."""
+    place = {value: i for i, value in enumerate(dict.fromkeys(values))}
+    codes = np.fromiter((place[value] for value in values), dtype=np.int64, count=len(values))
+    names = as_names(list(place))
+    if names.dtype != np.int64:
+        return names, codes
+    order = np.argsort(names)
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[order] = np.arange(len(names))
+    return names[order], rank[codes]

@@ -1,0 +1,60 @@
+"""Rows of a text table with their line numbers, and complaints that quote them."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import lzma
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_SHOWN = 5
+
+
+@dataclass
+class BadRows:
+    """Collects what is wrong with a table, so that the user hears of all of it at once."""
+
+    path: Path
+    found: list[str] = field(default_factory=list)
+
+    def add(self, line: int, content: Sequence[Any], problem: str) -> None:
+        text = ",".join("" if value is None else str(value) for value in content)
+        self.found.append(f"line {line}, {text!r}: {problem}")
+
+    def stop_if_any(self) -> None:
+        """Raise if a bad row was found."""
+        if self.found:
+            rows = "1 bad row" if len(self.found) == 1 else f"{len(self.found)} bad rows"
+            more = f"; and {len(self.found) - _SHOWN} more" if len(self.found) > _SHOWN else ""
+            raise ValueError(f"{self.path}: {rows}. {'; '.join(self.found[:_SHOWN])}{more}")
+
+
+def read_table(path: Path, delimiter: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The header of a csv or tsv file (``.gz``, ``.xz``, ``.bz2`` too), and its rows with their line numbers.
+
+    Empty lines are left out; spaces around values are taken off.
+    """
+    rows = _lines(path, delimiter)
+    _, header = next(rows, (0, []))
+    if not header:
+        raise ValueError(f"{path} is empty; its first line must name the columns, such as source,target")
+    return header, rows
+
+
+def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    opener = _OPENERS.get(path.suffix, open)
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=delimiter)
+            for row in reader:
+                if row:
+                    yield reader.line_num, [value.strip() for value in row]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text: {error}") from error
+    except (csv.Error, EOFError, lzma.LZMAError) as error:
+        raise ValueError(f"{path} cannot be read as a table: {error}") from error

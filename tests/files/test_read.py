@@ -1,0 +1,225 @@
+"""Graph files say what was put into them, whatever their form, and bad ones are refused with the place."""
+
+import gzip
+import lzma
+
+import networkx as nx
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+import scipy.io
+import scipy.sparse
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
+
+from gape import Graph
+from gape.files import read_graphs, undirected
+from gape.files.named import numbered
+
+edges_of_named_graphs = st.lists(
+    st.tuples(st.sampled_from("xyz"), st.sampled_from("abcd"), st.sampled_from("abcd"), st.integers(1, 9)), min_size=1
+)
+
+
+def as_dict(named):
+    """Graph name → {(source name, target name): weight}: what a file means, free of any numbering."""
+    graph = named.graph
+    graph_of = named.graph_of_node if named.graphs is not None else [None] * graph.num_nodes
+    weights = [1.0] * graph.num_edges if graph.edge_weight is None else graph.edge_weight.tolist()
+    found = {}
+    for (u, v), weight in zip(graph.edge_index.T.tolist(), weights, strict=True):
+        assert graph_of[u] == graph_of[v]
+        edges = found.setdefault(graph_of[u], {})
+        pair = str(named.nodes[u]), str(named.nodes[v])
+        edges[pair] = edges.get(pair, 0) + weight
+    return found
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
+@given(rows=edges_of_named_graphs)
+def test_edge_lists_in_all_forms_mean_the_same(tmp_path, rows):
+    expected = {}
+    for graph, u, v, weight in rows:
+        edges = expected.setdefault(graph, {})
+        edges[u, v] = edges.get((u, v), 0) + weight
+    columns = dict(zip(("graph", "source", "target", "weight"), zip(*rows, strict=True), strict=True))
+    text = "\n".join(["source,weight,graph,target", *(f"{u}, {w},{g},{v}" for g, u, v, w in rows)]) + "\n\n"
+    (tmp_path / "edges.csv").write_text(text, encoding="utf-8-sig")
+    (tmp_path / "edges.tsv").write_text(text.replace(",", "\t"))
+    (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "edges.csv.xz").write_bytes(lzma.compress(text.encode()))
+    pyarrow.parquet.write_table(pyarrow.table({k: list(v) for k, v in columns.items()}), tmp_path / "edges.parquet")
+    for name in ("edges.csv", "edges.tsv", "edges.csv.gz", "edges.csv.xz", "edges.parquet"):
+        named = read_graphs(tmp_path / name)
+        assert as_dict(named) == expected
+        assert named.graphs.tolist() == list(dict.fromkeys(graph for graph, *_ in rows))
+
+
+def test_whole_numbers_are_nodes_in_numeric_order_and_other_names_as_they_come(tmp_path):
+    (tmp_path / "numbers.csv").write_text("source,target\n10,9\n9,2\n")
+    (tmp_path / "names.csv").write_text("source,target\n10,09\n09,2\n")
+    assert read_graphs(tmp_path / "numbers.csv").nodes.tolist() == [2, 9, 10]
+    assert read_graphs(tmp_path / "names.csv").nodes.tolist() == ["10", "09", "2"]
+
+
+def test_a_quoted_name_may_hold_commas_and_unicode(tmp_path):
+    (tmp_path / "edges.csv").write_text('source,target\n"Curie, Marie",Łódź\n', encoding="utf-8")
+    assert read_graphs(tmp_path / "edges.csv").nodes.tolist() == ["Curie, Marie", "Łódź"]
+
+
+def test_columns_that_are_not_read_are_mentioned(tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target,wieght\na,b,3\n")
+    assert read_graphs(tmp_path / "edges.csv").notes == ("columns not read: wieght",)
+
+
+def test_bad_rows_are_reported_with_file_line_and_content(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("source,target,weight\na,b,1\n\na,,2\nc\nd,e,heavy\nd,e,nan\n")
+    with pytest.raises(ValueError, match="4 bad rows") as caught:
+        read_graphs(path)
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    for part in ("line 4, 'a,,2'", "line 5, 'c'", "line 6, 'd,e,heavy'", "line 7, 'd,e,nan'"):
+        assert part in message
+
+
+def test_only_the_first_bad_rows_are_listed(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("source,target\n" + "a,\n" * 40)
+    with pytest.raises(ValueError, match=r"40 bad rows.*and 35 more$"):
+        read_graphs(path)
+
+
+def test_bad_parquet_rows_are_reported_with_their_number(tmp_path):
+    path = tmp_path / "edges.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"source": ["a", None], "target": ["b", "c"]}), path)
+    with pytest.raises(ValueError, match="line 2, ',c': no source"):
+        read_graphs(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("edges.csv", b"", "is empty"),
+        ("edges.csv", b"source,target\n", "no edges"),
+        ("edges.csv", b"from,to\na,b\n", "needs source,target"),
+        ("edges.csv", b"source,source,target\na,b,c\n", "a column twice"),
+        ("edges.csv", b"source,target\n\xff\xfe,b\n", "not UTF-8"),
+        ("edges.csv.xz", b"source,target\n", "cannot be read as a table"),
+        ("smiles.csv", b"smiles\n", "no molecules"),
+        ("edges.parquet", b"PAR1 nonsense", "cannot be read as parquet"),
+        ("graph.graphml", b"<graphml", "cannot be read as GraphML"),
+        ("graph.graphml", b"<graphml></graphml>", "cannot be read as GraphML"),
+        ("graph.gml", b"graph [ nodes", "cannot be read as GML"),
+        ("matrix.npz", b"PK nonsense", "cannot be read as a sparse matrix"),
+        ("matrix.mtx", b"nonsense", "cannot be read as a Matrix Market file"),
+        ("graph.pt", b"nonsense", "cannot be loaded safely"),
+        ("graph.xls", b"", "known are .csv"),
+        ("graph", b"", "known are .csv"),
+    ],
+)
+def test_files_that_are_not_what_they_should_be_are_refused_in_one_line(tmp_path, name, content, complaint):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=complaint) as caught:
+        read_graphs(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
+        read_graphs(tmp_path / "nowhere.csv")
+
+
+def test_networkx_files_keep_names_weights_and_lonely_nodes(tmp_path):
+    graph = nx.Graph()
+    graph.add_nodes_from(["alone", "b", "c"])
+    graph.add_edge("c", "b", weight=2.5)
+    nx.write_graphml(graph, tmp_path / "g.graphml")
+    nx.write_gml(graph, tmp_path / "g.gml")
+    for name in ("g.graphml", "g.gml"):
+        named = read_graphs(tmp_path / name)
+        assert named.nodes.tolist() == ["alone", "b", "c"]
+        assert as_dict(named) == {None: {("b", "c"): 2.5, ("c", "b"): 2.5}}
+
+
+def test_gml_nodes_without_labels_are_named_by_id(tmp_path):
+    (tmp_path / "g.gml").write_text("graph [ node [ id 7 ] node [ id 3 ] edge [ source 7 target 3 ] ]")
+    assert read_graphs(tmp_path / "g.gml").nodes.tolist() == [7, 3]
+
+
+def test_sparse_matrices_in_all_forms_are_the_same_graph(tmp_path):
+    matrix = scipy.sparse.random_array((6, 6), density=0.4, rng=np.random.default_rng(0), format="csr")
+    scipy.sparse.save_npz(tmp_path / "scipy.npz", matrix)
+    np.savez(tmp_path / "bare.npz", indptr=matrix.indptr.astype("u4"), indices=matrix.indices, data=matrix.data)
+    scipy.io.mmwrite(tmp_path / "m.mtx", matrix, precision=17)
+    for name in ("scipy.npz", "bare.npz", "m.mtx"):
+        assert np.array_equal(read_graphs(tmp_path / name).graph.walk().dense()[0].numpy(), matrix.toarray())
+
+
+def test_pyg_files_are_read_in_every_form_that_loads_safely(tmp_path):
+    one = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 2]]))
+    sized = Data(num_nodes=4, edge_index=torch.tensor([[0, 1], [1, 2]]))
+    path = tmp_path / "graphs.pt"
+    for held, sizes in ((one, [3]), ([one, one], [3, 3]), ([one, sized], [3, 4]), (sized.to_dict(), [4])):
+        torch.save(held, path)
+        assert read_graphs(path).graph.sizes.tolist() == sizes
+    for held, sizes in (([one, one], [3, 3]), ([sized, sized], [4, 4]), ([one], [3])):
+        InMemoryDataset.save(held, str(path))
+        assert read_graphs(path).graph.sizes.tolist() == sizes
+        data, slices = InMemoryDataset.collate(held)
+        torch.save((data, slices), path)
+        assert read_graphs(path).graph.sizes.tolist() == sizes
+
+
+class Evil:
+    def __reduce__(self):
+        return print, ("this must never be printed",)
+
+
+def test_pyg_files_run_no_code(tmp_path, capsys):
+    path = tmp_path / "graphs.pt"
+    hetero = HeteroData()
+    hetero["a"].x = torch.ones(2, 1)
+    batch = Batch.from_data_list([Data(num_nodes=1, edge_index=torch.zeros(2, 0, dtype=torch.int64))])
+    for held, complaint in ((Evil(), "holds a print"), (hetero, "supported are"), (batch, "to_data_list"), (3, "int")):
+        torch.save(held, path)
+        with pytest.raises(ValueError, match=complaint):
+            read_graphs(path)
+    assert "printed" not in capsys.readouterr().out
+
+
+def test_molecules_are_graphs_of_their_heavy_atoms(tmp_path):
+    (tmp_path / "m.csv").write_text("graph,smiles\nethanol,CCO\nbenzene,c1ccccc1\nwater,O\n")
+    named = read_graphs(tmp_path / "m.csv")
+    assert named.graphs.tolist() == ["ethanol", "benzene", "water"]
+    assert named.graph.sizes.tolist() == [3, 6, 1]
+    assert named.graph.undirected
+    assert named.nodes.tolist() == [0, 1, 2, 0, 1, 2, 3, 4, 5, 0]
+
+
+def test_bad_smiles_are_reported_with_their_line(tmp_path):
+    (tmp_path / "m.csv").write_text("smiles,y\nCCO,1\nC1CC,2\n,3\n")
+    with pytest.raises(ValueError, match=r"line 3, 'C1CC,2': RDKit cannot.*line 4, ',3': no SMILES"):
+        read_graphs(tmp_path / "m.csv")
+
+
+@settings(max_examples=50, deadline=None)
+@given(pairs=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), unique=True))
+def test_undirected_is_the_union_of_a_graph_and_its_reverse(pairs):
+    graph = Graph.from_edges(pairs, num_nodes=6)
+    dense = graph.walk().dense()[0]
+    both = undirected(numbered(graph)).graph
+    assert torch.equal(both.walk().dense()[0], torch.maximum(dense, dense.T))
+    assert both.edge_weight is None
+
+
+def test_undirected_refuses_two_different_weights_for_one_edge():
+    graph = Graph.from_edges([(0, 1), (1, 0)], edge_weight=[1.0, 2.0])
+    with pytest.raises(ValueError, match="0 → 1 has weight 1 and its reverse 2"):
+        undirected(numbered(graph))

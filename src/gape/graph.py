@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gape.arrays import as_tensor, whole_number
 from gape.sparse import Adjacency
 from gape.walk import WalkMatrix, walk_matrix
 
@@ -48,15 +49,17 @@ class Graph:
     edge_type: Tensor | None = None
     ptr: Tensor = None  # type: ignore[assignment]  # filled in below
     # Walk matrices already built, by name. Shared between copies that differ in labels only.
-    _walks: dict[str, WalkMatrix] = field(default_factory=dict, kw_only=True)
-    # False for parts cut out of a graph that was checked before.
-    _check: bool = field(default=True, kw_only=True)
+    _walks: dict[str, WalkMatrix] = field(default_factory=dict, init=False)
+    # Whether the edges are known to be sorted by source.
+    _sorted: bool = field(default=False, init=False)
+    # True for parts cut out of a graph that was checked before.
+    _trusted: InitVar[bool] = field(default=False, kw_only=True)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, _trusted: bool) -> None:
         set_ = object.__setattr__
         set_(self, "edge_index", _integers(self.edge_index, "edge_index"))
         device = self.edge_index.device
-        set_(self, "num_nodes", _count(self.num_nodes))
+        set_(self, "num_nodes", whole_number(self.num_nodes, "num_nodes", at_least=0))
         if self.ptr is None:
             set_(self, "ptr", torch.tensor([0, self.num_nodes], device=device))
         for name in ("labels", "edge_type", "ptr"):
@@ -65,7 +68,7 @@ class Graph:
                 set_(self, name, _integers(value, name).to(device))
         if self.edge_weight is not None:
             set_(self, "edge_weight", _floats(self.edge_weight).to(device))
-        if self._check:
+        if not _trusted:
             _check(self)
 
     @classmethod
@@ -76,7 +79,7 @@ class Graph:
         num_nodes: int | None = None,
         undirected: bool = False,
         edge_weight: Any = None,
-        **fields: Any,
+        **others: Any,
     ) -> Graph:
         """A graph from pairs ``(source, target)``; ``undirected`` adds the reverse of every edge but loops.
 
@@ -91,17 +94,14 @@ class Graph:
             raise ValueError(f"edges must be pairs (source, target), got shape {list(pairs.shape)}")
         index = pairs.T.contiguous()
         if num_nodes is None:
-            num_nodes = int(index.max()) + 1 if index.numel() else 0
-        if undirected:
-            forward = index[0] != index[1]
-            index = torch.cat([index, index[:, forward].flip(0)], 1)
-            if edge_weight is not None:
-                weight = _floats(edge_weight)
-                edge_weight = torch.cat([weight, weight[forward]])
-            if fields.get("edge_type") is not None:
-                types = _integers(fields["edge_type"], "edge_type")
-                fields["edge_type"] = torch.cat([types, types[forward]])
-        return cls(index, num_nodes, edge_weight=edge_weight, **fields)
+            num_nodes = max(int(index.max()) + 1, 0) if index.numel() else 0
+        graph = cls(index, num_nodes, edge_weight=edge_weight, **others)
+        if not undirected:
+            return graph
+        # Each edge once more the other way round, loops not.
+        edges_back = (index[0] != index[1]).nonzero().flatten()
+        both = graph._with_edges(torch.cat([torch.arange(index.shape[1], device=index.device), edges_back]))
+        return replace(both, edge_index=torch.cat([index, index[:, edges_back].flip(0)], 1))
 
     # ------------------------------------------------------------------ what it is
 
@@ -132,7 +132,7 @@ class Graph:
         known = self._walks.get("adjacency")
         if known is not None:
             return known.adjacency
-        return Adjacency(self.edge_index, self.num_nodes, self.ptr, self.edge_weight)
+        return Adjacency(self.edge_index, self.num_nodes, self.ptr, self.edge_weight, self._sorted)
 
     @property
     def undirected(self) -> bool:
@@ -170,7 +170,10 @@ class Graph:
         """The same graph with other node labels: a tensor, or a labelling of :mod:`gape.labelling`."""
         if callable(labels):
             labels = labels(self)
-        return replace(self, labels=labels, _check=True)
+        labelled = replace(self, labels=labels)
+        object.__setattr__(labelled, "_walks", self._walks)
+        object.__setattr__(labelled, "_sorted", self._sorted)
+        return labelled
 
     def to(self, device: torch.device | str) -> Graph:
         """The same graph on another device."""
@@ -180,11 +183,17 @@ class Graph:
             name: None if getattr(self, name) is None else getattr(self, name).to(device)
             for name in ("edge_index", "edge_weight", "labels", "edge_type", "ptr")
         }
-        return Graph(**moved, num_nodes=self.num_nodes, _check=False)
+        return Graph(**moved, num_nodes=self.num_nodes, _trusted=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without what can be computed again: sparse tensors cannot be copied deeply, and need not travel.
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {"_walks": {}}
 
     @cached_property
     def edge_ptr(self) -> Tensor | None:
         """``[graphs + 1]``: where each graph's edges begin, ``None`` if they are not stored graph by graph."""
+        if self.adjacency.source_sorted:
+            return torch.searchsorted(self.edge_index[0], self.ptr)
         graph_of_edge = self.batch[self.edge_index[0]]
         if not bool((graph_of_edge[1:] >= graph_of_edge[:-1]).all()):
             return None
@@ -200,29 +209,36 @@ class Graph:
         if self.num_graphs == 1 or self.num_nodes == 0:
             return (self,)
         if self.edge_ptr is None:
-            order = torch.argsort(self.batch[self.edge_index[0]], stable=True)
-            return self._with_edges(order).parts
-        bounds = _part_bounds(self.ptr.tolist(), self.edge_ptr.tolist())
+            return self._grouped.parts
+        bounds = _part_bounds(self.ptr.cpu().numpy(), self.edge_ptr.cpu().numpy())
         if len(bounds) == 2:
             return (self,)
         return tuple(self.slice(a, b) for a, b in pairwise(bounds))
 
     def slice(self, start: int, stop: int) -> Graph:
         """Graphs ``start`` to ``stop - 1`` as a batch of their own."""
+        if not 0 <= start < stop <= self.num_graphs:
+            raise ValueError(f"a slice needs 0 ≤ start < stop ≤ {self.num_graphs} graphs, got {start} and {stop}")
         if self.edge_ptr is None:
-            order = torch.argsort(self.batch[self.edge_index[0]], stable=True)
-            return self._with_edges(order).slice(start, stop)
+            return self._grouped.slice(start, stop)
         first, last = int(self.ptr[start]), int(self.ptr[stop])
         edges = slice(int(self.edge_ptr[start]), int(self.edge_ptr[stop]))
-        return Graph(
+        part = Graph(
             self.edge_index[:, edges] - first if first else self.edge_index[:, edges],
             last - first,
             edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
             labels=None if self.labels is None else self.labels[first:last],
             edge_type=None if self.edge_type is None else self.edge_type[edges],
             ptr=self.ptr[start : stop + 1] - first,
-            _check=False,
+            _trusted=True,
         )
+        object.__setattr__(part, "_sorted", self.adjacency.source_sorted)
+        return part
+
+    @cached_property
+    def _grouped(self) -> Graph:
+        """The same graphs with their edges stored graph by graph."""
+        return self._with_edges(torch.argsort(self.batch[self.edge_index[0]], stable=True))
 
     def _with_edges(self, order: Tensor) -> Graph:
         return Graph(
@@ -232,14 +248,14 @@ class Graph:
             labels=self.labels,
             edge_type=None if self.edge_type is None else self.edge_type[order],
             ptr=self.ptr,
-            _check=False,
+            _trusted=True,
         )
 
     @classmethod
     def union(cls, graphs: Sequence[Graph]) -> Graph:
         """Many graphs (or batches) as one batch, in order.
 
-        Labels, weights and types must be on all graphs or on none.
+        Labels and types must be on all graphs or on none; a graph without weights has weights 1.
         """
         if not graphs:
             raise ValueError("union needs at least one graph, got an empty list")
@@ -251,6 +267,8 @@ class Graph:
             values = [getattr(graph, name) for graph in graphs]
             if all(value is None for value in values):
                 return None
+            if name == "edge_weight":
+                values = [g.adjacency.weights if w is None else w for g, w in zip(graphs, values, strict=True)]
             if any(value is None for value in values):
                 without = next(i for i, value in enumerate(values) if value is None)
                 raise ValueError(f"graph {without} has no {name}, others have; give it to all graphs or none")
@@ -263,7 +281,7 @@ class Graph:
             labels=join("labels"),
             edge_type=join("edge_type"),
             ptr=torch.cat([graphs[0].ptr[:1]] + [g.ptr[1:] + s for g, s in zip(graphs, starts, strict=False)]),
-            _check=False,
+            _trusted=True,
         )
 
 
@@ -271,7 +289,7 @@ class Graph:
 
 
 def _integers(value: Any, name: str) -> Tensor:
-    tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+    tensor = as_tensor(value, name)
     if tensor.numel() == 0 and not isinstance(value, Tensor):
         tensor = tensor.to(torch.int64)
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
@@ -280,18 +298,10 @@ def _integers(value: Any, name: str) -> Tensor:
 
 
 def _floats(value: Any) -> Tensor:
-    tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+    tensor = as_tensor(value, "edge_weight")
     if tensor.is_complex():
         raise ValueError(f"edge_weight must be real, got {tensor.dtype}".replace("torch.", ""))
     return tensor if tensor.is_floating_point() else tensor.to(torch.float64)
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ValueError(f"num_nodes must be a whole number, got {value!r}")
-    if value < 0:
-        raise ValueError(f"num_nodes must not be negative, got {value}")
-    return int(value)
 
 
 def _top(values: Tensor) -> int:
@@ -307,8 +317,8 @@ def _check(graph: Graph) -> None:
         if low < 0 or high >= n:
             wrong = ((index < 0) | (index >= n)).any(0).nonzero()[0].item()
             raise ValueError(
-                f"edge_index names nodes outside 0 … {n - 1}: edge {wrong} is {index[:, int(wrong)].tolist()}; "
-                f"num_nodes is {n}"
+                f"edge_index must name nodes from 0 to below num_nodes={n}, but edge {wrong} is "
+                f"{index[:, int(wrong)].tolist()}"
             )
     _check_ptr(graph)
     for name, length, of in (
@@ -344,11 +354,13 @@ def _check_ptr(graph: Graph) -> None:
         raise ValueError(f"ptr must not decrease, got {_shown(ptr)}")
     if len(ptr) == 2 or graph.num_edges == 0:
         return
-    source, target = graph.edge_index
     batch = graph.adjacency.batch
-    crossing = batch[source] != batch[target]
-    if bool(crossing.any()):
-        edge = int(crossing.nonzero()[0])
+    for first in range(0, graph.num_edges, PART_EDGES):
+        source, target = graph.edge_index[:, first : first + PART_EDGES]
+        crossing = batch.index_select(0, source) != batch.index_select(0, target)
+        if not bool(crossing.any()):
+            continue
+        edge = first + int(crossing.nonzero()[0])
         pair = graph.edge_index[:, edge].tolist()
         raise ValueError(
             f"edge {edge}, {pair}, joins graph {int(batch[pair[0]])} to graph {int(batch[pair[1]])}; "
@@ -361,15 +373,21 @@ def _shown(values: Tensor) -> str:
     return str(listed) if len(listed) <= 8 else f"{listed[:4]} … {listed[-2:]} ({len(listed)} entries)"
 
 
-def _part_bounds(ptr: list[int], edge_ptr: list[int]) -> list[int]:
-    bounds, largest = [0], 0
-    for i in range(len(ptr) - 1):
+def _part_bounds(ptr: np.ndarray[Any, Any], edge_ptr: np.ndarray[Any, Any]) -> list[int]:
+    """Where each part begins, in graphs, and the number of graphs: as many whole graphs a part as fit."""
+    sizes, graphs = np.diff(ptr), len(ptr) - 1
+    bounds = [0]
+    while bounds[-1] < graphs:
         start = bounds[-1]
-        largest = max(largest, ptr[i + 1] - ptr[i])
-        nodes = ptr[i + 1] - ptr[start]
-        full = edge_ptr[i + 1] - edge_ptr[start] > PART_EDGES or nodes > PART_NODES
-        padded = (i + 1 - start) * largest > 4 * nodes + 4096
-        if i > start and (full or padded):
-            bounds.append(i)
-            largest = ptr[i + 1] - ptr[i]
-    return [*bounds, len(ptr) - 1]
+        stop = min(
+            int(np.searchsorted(edge_ptr, edge_ptr[start] + PART_EDGES, "right")) - 1,
+            int(np.searchsorted(ptr, ptr[start] + PART_NODES, "right")) - 1,
+        )
+        stop = min(max(stop, start + 1), graphs)
+        # Stop before the first graph that would pad the others too much.
+        largest = np.maximum.accumulate(sizes[start:stop])
+        padded = largest * np.arange(1, stop - start + 1) > 4 * (ptr[start + 1 : stop + 1] - ptr[start]) + 4096
+        if padded.any():
+            stop = start + max(1, int(padded.argmax()))
+        bounds.append(stop)
+    return bounds

@@ -21,12 +21,14 @@ class Adjacency:
         num_nodes: n.
         ptr: ``[graphs + 1]``, where each graph's nodes begin.
         edge_weight: ``[E]``, ones if ``None``.
+        known_sorted: whether the edges are known to be sorted by source.
     """
 
     edge_index: Tensor
     num_nodes: int
     ptr: Tensor
     edge_weight: Tensor | None = None
+    known_sorted: bool = False
 
     # ------------------------------------------------------------------ parts
 
@@ -65,10 +67,12 @@ class Adjacency:
     @cached_property
     def in_degree(self) -> Tensor:
         """Total weight of the edges into each node."""
-        return self._degree(1)
+        return self.out_degree if self.symmetric else self._degree(1)
 
     def _degree(self, end: int) -> Tensor:
         if self.edge_weight is None:
+            if end == 0 and self.source_sorted:
+                return self._by_source.crow_indices().diff().to(torch.float64)
             return torch.bincount(self.edge_index[end], minlength=self.num_nodes).to(torch.float64)
         zero = torch.zeros(self.num_nodes, dtype=torch.float64, device=self.ptr.device)
         return zero.index_add(0, self.edge_index[end], self.weights)
@@ -99,59 +103,71 @@ class Adjacency:
 
     def push(self, x: Tensor) -> Tensor:
         """``Aᵀ x`` for ``x`` ``[n]`` or ``[n, c]``."""
-        return _product(self._push_matrix, x)
+        # Aᵀ = A when symmetric: an edge list sorted by source, as PyG keeps it, then needs no second sort.
+        by_target = self.target_sorted or not self.symmetric
+        return _product(self._by_target if by_target else self._by_source, x)
 
     def pull(self, x: Tensor) -> Tensor:
         """``A x`` for ``x`` ``[n]`` or ``[n, c]``."""
-        return _product(self._pull_matrix, x)
+        by_source = self.source_sorted or not self.symmetric
+        return _product(self._by_source if by_source else self._by_target, x)
 
     @cached_property
-    def _target_sorted(self) -> bool:
+    def source_sorted(self) -> bool:
+        return self.known_sorted or _is_sorted(self.edge_index[0])
+
+    @cached_property
+    def target_sorted(self) -> bool:
         return _is_sorted(self.edge_index[1])
 
     @cached_property
-    def _push_matrix(self) -> Tensor:
-        # Aᵀ = A when symmetric: an edge list sorted by source, as PyG keeps it, then needs no second sort.
-        if not self._target_sorted and self.symmetric:
-            return self._pull_matrix
-        return self._sorted_matrix(1)
+    def _by_source(self) -> Tensor:
+        """A in compressed rows."""
+        return self._compressed(0, self.source_sorted)
 
     @cached_property
-    def _pull_matrix(self) -> Tensor:
-        if self._target_sorted and self.symmetric and not _is_sorted(self.edge_index[0]):
-            return self._sorted_matrix(1)
-        return self._sorted_matrix(0)
+    def _by_target(self) -> Tensor:
+        """Aᵀ in compressed rows."""
+        return self._compressed(1, self.target_sorted)
 
-    def _sorted_matrix(self, rows_end: int) -> Tensor:
-        rows, columns = self.edge_index[rows_end], self.edge_index[1 - rows_end]
+    def _compressed(self, end: int, is_sorted: bool) -> Tensor:
+        rows, columns = self.edge_index[end], self.edge_index[1 - end]
         values = None if self.edge_weight is None else self.weights.detach()
-        if not (self._target_sorted if rows_end == 1 else _is_sorted(rows)):
-            rows, order = torch.sort(rows, stable=True)
-            columns = columns[order]
-            values = None if values is None else values[order]
-        counts = torch.bincount(rows, minlength=self.num_nodes)
-        starts = torch.zeros(self.num_nodes + 1, dtype=torch.int64, device=counts.device)
-        torch.cumsum(counts, 0, out=starts[1:])
+        if not is_sorted:
+            small = rows.to(torch.int32) if self.num_nodes < 2**31 else rows
+            rows, order = torch.sort(small, stable=True)
+            columns = columns.index_select(0, order)
+            values = None if values is None else values.index_select(0, order)
+        starts = torch.zeros(self.num_nodes + 1, dtype=torch.int64, device=rows.device)
+        torch.cumsum(torch.bincount(rows, minlength=self.num_nodes), 0, out=starts[1:])
         return _csr(starts, columns, values, self.num_nodes)
 
     @cached_property
     def symmetric(self) -> bool:
         """Whether A equals its transpose.
 
-        With weights: sorts the edges and their reverses and compares. Without: compares ``rᵀAq`` with ``qᵀAr``
-        in every graph for four pairs of hashed integer vectors, in exact arithmetic. An asymmetric graph fails
-        each comparison with probability at least 1 - 2⁻¹⁰, so it passes all four with less than 2⁻⁴⁰.
+        With weights: sorts the edges and their reverses and compares. Without: compares ``rᵀAq`` with ``qᵀAr`` in
+        every graph, in exact arithmetic, for pairs of hashed integer vectors r and q. Integers of b bits miss an
+        asymmetry with probability at most 2¹⁻ᵇ: two pairs of 16 bits with 2⁻³⁰, or for more than two million edges
+        four of 11 bits with 2⁻⁴⁰.
         """
-        source, target = self.edge_index
         if self.edge_index.shape[1] == 0:
             return True
         if self.edge_weight is not None:
+            source, target = self.edge_index
             return _same_reversed(source, target, self.weights.detach(), self.num_nodes)
-        nodes = torch.arange(self.num_nodes * 8, device=source.device).view(-1, 8)
-        probes = (mix(nodes) & 0x7FF).to(torch.float64)
-        seen = self._sorted_matrix(1 if self._target_sorted else 0) @ probes
-        gap = self.segment_sum(probes[:, :4] * seen[:, 4:] - probes[:, 4:] * seen[:, :4])
-        return not bool(gap.any())
+        large = self.edge_index.shape[1] > 1 << 21
+        matrix = self._by_source if self.source_sorted and not self.target_sorted else self._by_target
+        return all(self._looks_symmetric(matrix, turn, bits=11 if large else 16) for turn in range(2 if large else 1))
+
+    def _looks_symmetric(self, matrix: Tensor, turn: int, bits: int) -> bool:
+        words = mix(torch.arange(self.num_nodes, device=self.ptr.device) + (turn << 40))
+        # Four small integers per node out of one scrambled word; sums of their products stay below 2⁵³.
+        shifts = torch.tensor([0, 16, 32, 48], device=words.device)
+        probes = ((words.unsqueeze(1) >> shifts) & ((1 << bits) - 1)).to(torch.float64)
+        seen = matrix @ probes
+        gaps = probes[:, :2] * seen[:, 2:] - seen[:, :2] * probes[:, 2:]
+        return not bool(self.segment_sum(gaps).any())
 
 
 def _is_sorted(x: Tensor) -> bool:
@@ -178,7 +194,7 @@ def _product(matrix: Tensor, x: Tensor) -> Tensor:
     if x.is_complex():
         return torch.complex(_product(matrix, x.real), _product(matrix, x.imag))
     if matrix.shape[0] == 0 or x.numel() == 0:
-        return torch.zeros_like(x)
+        return torch.zeros_like(x, dtype=torch.float64)
     return matrix @ x.to(torch.float64).contiguous()
 
 
@@ -194,4 +210,6 @@ def _same_reversed(source: Tensor, target: Tensor, weights: Tensor, num_nodes: i
 def _coalesce(keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     keys, order = torch.sort(keys, stable=True)
     keys, inverse = torch.unique_consecutive(keys, return_inverse=True)
-    return keys, torch.zeros(len(keys), dtype=weights.dtype, device=keys.device).index_add_(0, inverse, weights[order])
+    total = torch.zeros(len(keys), dtype=weights.dtype, device=keys.device).index_add_(0, inverse, weights[order])
+    # An edge of weight 0, or edges that cancel, are no entry of the matrix.
+    return keys[total != 0], total[total != 0]

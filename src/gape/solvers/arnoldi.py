@@ -58,14 +58,18 @@ class Arnoldi:
         if j + 2 > self._h.shape[-1]:
             self._grow()
         w = self._apply(self._vectors[:, j])
-        self._largest = torch.maximum(self._largest, torch.linalg.vector_norm(w, dim=-1))
+        size = torch.linalg.vector_norm(w, dim=-1)
+        self._largest = torch.maximum(self._largest, size)
         known = self._vectors[:, : j + 1]
-        # Gram–Schmidt twice keeps the vectors orthogonal to rounding error.
+        # Gram–Schmidt, and once more where most of w was cancelled and rounding error stands out in what is left.
         for _ in range(2):
+            before = size
             along = known.conj() @ w.unsqueeze(-1)
             w = torch.baddbmm(w.unsqueeze(-1), known.mT, along, alpha=-1).squeeze(-1)
             self._h[:, : j + 1, j] += along.squeeze(-1)
-        size = torch.linalg.vector_norm(w, dim=-1)
+            size = torch.linalg.vector_norm(w, dim=-1)
+            if bool((size >= 0.05 * before).all()):
+                break
         size = torch.where(size <= BREAKDOWN * self._largest, torch.zeros_like(size), size)
         self._h[:, j + 1, j] = size
         self._vectors[:, j + 1] = w * torch.where(size > 0, 1.0 / _nonzero(size), 0.0).unsqueeze(-1)

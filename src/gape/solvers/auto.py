@@ -30,15 +30,16 @@ class Auto:
     5. symmetric walk matrix: :class:`Spectral`; otherwise :class:`Schur`.
 
     Args:
-        tolerance: relative residual asked of the iterative solvers.
+        tolerance: relative residual asked of the iterative solvers; if ``None`` 1e-12, or 1e-10 for weights that
+            are rounded to float32 (whose own rounding is a thousand times coarser).
         dense_nodes: largest graph that rule 5 takes.
     """
 
-    tolerance: float = 1e-12
+    tolerance: float | None = None
     dense_nodes: int = 1024
 
     def __post_init__(self) -> None:
-        if not 0 < self.tolerance < 1:
+        if self.tolerance is not None and not 0 < self.tolerance < 1:
             raise ValueError(f"tolerance must be in (0, 1), got {self.tolerance}")
 
     def choose(self, automaton: Automaton, graph: Graph, matrix: str = "adjacency") -> Solver:
@@ -54,13 +55,14 @@ class Auto:
         return self.pick(Problem.of(automaton, graph, matrix))
 
     def pick(self, problem: Problem) -> Solver:
+        tolerance = self.tolerance or problem.tolerance
         if problem.typed:
-            return FixedPoint(self.tolerance)
+            return FixedPoint(tolerance)
         norms = problem.walk.norm_bounds
         if bool((problem.transition_radius * norms <= 0.7).all()) or _acyclic(problem):
-            return Series(self.tolerance)
+            return Series(tolerance)
         if len(problem.used_labels) <= 8 or int(problem.adjacency.sizes.max()) > self.dense_nodes:
-            return Krylov(self.tolerance)
+            return Krylov(tolerance)
         return Spectral() if problem.walk.similarity is not None else Schur()
 
 

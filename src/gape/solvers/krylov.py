@@ -51,12 +51,16 @@ class Krylov:
     def run_with_basis(self, problem: Problem) -> tuple[Outcome, Basis]:
         """The solution, and the basis that turned out large enough for it."""
         form = Triangular.of(problem.transition)
+        # A real matrix has its poles in conjugate pairs; one of each will do.
+        poles = form.eigenvalues
+        if not problem.transition.is_complex():
+            poles = poles[poles.imag >= -1e-12 * poles.abs()]
         space = _LabelSpaces(problem, self.max_steps)
-        goal = self.tolerance / 4
+        goal = self.tolerance
         while True:
             while not space.finished:
                 space.step()
-                if space.converged(form.eigenvalues, goal):
+                if space.converged(poles, goal):
                     break
             basis = space.basis()
             outcome, _ = basis.run(problem, self.tolerance, form)

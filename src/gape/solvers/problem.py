@@ -32,6 +32,7 @@ class Problem:
         transition: μ, ``[k, k]`` or ``[types, k, k]``.
         labels: ``[n]``, ``None`` if there is only one.
         edge_type: ``[E]`` when the transition goes by edge type.
+        dtype: what the caller will round the weights to; a solver may return them so rounded.
     """
 
     walk: WalkMatrix
@@ -39,9 +40,10 @@ class Problem:
     transition: Tensor
     labels: Tensor | None = None
     edge_type: Tensor | None = None
+    dtype: torch.dtype = torch.float64
 
     @classmethod
-    def of(cls, automaton: Automaton, graph: Graph, matrix: str) -> Problem:
+    def of(cls, automaton: Automaton, graph: Graph, matrix: str, rounded: torch.dtype | None = None) -> Problem:
         dtype = torch.complex128 if automaton.dtype.is_complex else torch.float64
         by_edge = automaton.typed and automaton.transition_by == "edge"
         return cls(
@@ -50,6 +52,7 @@ class Problem:
             transition=automaton.transition.detach().to(graph.device, dtype),
             labels=graph.labels if automaton.labels > 1 else None,
             edge_type=graph.edge_type if by_edge else None,
+            dtype=rounded or dtype,
         )
 
     @property
@@ -99,6 +102,11 @@ class Problem:
         if self.typed:
             return float(torch.linalg.matrix_norm(self.transition, 2).max())
         return float(torch.linalg.eigvals(self.transition.cpu()).abs().max())
+
+    @cached_property
+    def tolerance(self) -> float:
+        """The relative residual worth asking for: far below what rounding to ``dtype`` costs."""
+        return 1e-12 if self.dtype in (torch.float64, torch.complex128) else 1e-10
 
     def relative(self, norm: Tensor) -> Tensor:
         """``norm`` over the norm of the source, 0 where there is no source."""

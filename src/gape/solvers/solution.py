@@ -85,7 +85,7 @@ class Solution:
     @property
     def ok(self) -> bool:
         """Whether every graph's equation was solved."""
-        return all(status.ok for status in self.status)
+        return all(status.ok for status in set(self.status))
 
     def counts(self) -> dict[Status, int]:
         """How many graphs ended in each status."""

@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,6 +26,7 @@ from gape.solvers.series import Series
 from gape.solvers.settle import Settlement
 from gape.solvers.solution import AlgebraicOnlyWarning, Solution, SolveError, Status
 from gape.solvers.spectral import Spectral
+from gape.threads import map_threads
 from gape.typing import OnSingular
 
 AnySolver = Auto | Series | Krylov | Spectral | Schur | Kronecker | FixedPoint
@@ -74,11 +76,26 @@ def solve(
         pieces: list[tuple[Graph, Basis | None]] = list(zip(basis.graph.parts, basis.parts, strict=True))
     else:
         pieces = [(part, None) for part in graph.parts]
-    results = [_solve_part(automaton, part, solver or Auto(), matrix, ready, dtype) for part, ready in pieces]
-    solution = _collect(results, on_singular)
-    if throw and not solution.ok:
-        _raise_or_warn(solution)
-    if Status.ALGEBRAIC in solution.status:
+    solver = solver or Auto()
+    if torch.is_grad_enabled() and _requires_grad(automaton, graph):
+        solved = [_solve_part(automaton, part, solver, matrix, ready) for part, ready in pieces]
+        weights = torch.cat([piece.weights for piece in solved]).to(dtype or automaton.dtype)
+    else:
+        weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype or automaton.dtype, device=graph.device)
+        starts = np.cumsum([0] + [part.num_nodes for part, _ in pieces])
+
+        def solve_piece(i: int) -> _Solved:
+            piece = _solve_part(automaton, pieces[i][0], solver, matrix, pieces[i][1], weights.dtype)
+            weights[starts[i] : starts[i + 1]] = piece.weights
+            piece.weights = piece.outcome.weights = weights[:0]
+            return piece
+
+        solved = map_threads(solve_piece, range(len(pieces)))
+    solution = _collect(weights, solved, on_singular)
+    failed = set(solution.status) - {Status.RUN_SUM, Status.LEAST_SQUARES}
+    if throw and failed - {Status.ALGEBRAIC}:
+        raise _error(solution)
+    if Status.ALGEBRAIC in failed:
         number = solution.status.count(Status.ALGEBRAIC)
         warnings.warn(
             f"{number} of {len(solution.status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning, stacklevel=2
@@ -154,12 +171,18 @@ class _Solved:
 
 
 def _solve_part(
-    automaton: Automaton, part: Graph, solver: AnySolver, matrix: str, basis: Basis | None, dtype: torch.dtype | None
+    automaton: Automaton,
+    part: Graph,
+    solver: AnySolver,
+    matrix: str,
+    basis: Basis | None,
+    rounded: torch.dtype | None = None,
 ) -> _Solved:
-    problem = Problem.of(automaton, part, matrix)
-    differentiate = torch.is_grad_enabled() and _requires_grad(automaton, part)
+    """One part; with gradients unless ``rounded`` says to what the weights will be rounded."""
+    differentiate = rounded is None
+    problem = Problem.of(automaton, part, matrix, rounded if automaton.final is None else None)
     if part.num_nodes == 0:
-        return _empty(automaton, part, dtype)
+        return _empty(automaton, part)
     if isinstance(solver, Auto) and basis is None:
         solver = solver.pick(problem)
     if problem.typed and not isinstance(solver, FixedPoint | Kronecker):
@@ -180,9 +203,9 @@ def _solve_part(
     if automaton.final is not None:
         final = automaton.final.to(part.device)
         x = x * (final.T[part.labels] if automaton.labels > 1 else final[:, 0])
-    weights = x.to(dtype or automaton.dtype)
-    _check_finite(outcome, weights, problem)
-    return _Solved(outcome, weights, name)
+    x = x if rounded is None else x.to(rounded)
+    _check_finite(outcome, x, problem)
+    return _Solved(outcome, x, name)
 
 
 def _run_for_basis(solver: Krylov | Spectral | Schur, problem: Problem) -> tuple[Outcome, Basis]:
@@ -215,9 +238,9 @@ def _requires_grad(automaton: Automaton, part: Graph) -> bool:
     return any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
 
-def _empty(automaton: Automaton, part: Graph, dtype: torch.dtype | None) -> _Solved:
+def _empty(automaton: Automaton, part: Graph) -> _Solved:
     zeros = torch.zeros(part.num_graphs, dtype=torch.float64, device=part.device)
-    weights = torch.zeros(0, automaton.states, dtype=dtype or automaton.dtype, device=part.device)
+    weights = torch.zeros(0, automaton.states, dtype=automaton.dtype, device=part.device)
     yes = torch.full((part.num_graphs,), YES, device=part.device)
     status = torch.full((part.num_graphs,), code(Status.RUN_SUM), device=part.device)
     return _Solved(Outcome(weights, zeros, zeros, zeros + 1, yes, status, 0), weights, "Series")
@@ -225,7 +248,11 @@ def _empty(automaton: Automaton, part: Graph, dtype: torch.dtype | None) -> _Sol
 
 def _check_finite(outcome: Outcome, weights: Tensor, problem: Problem) -> None:
     with torch.no_grad():
-        if bool(torch.isfinite(weights.abs().max())):
+        if weights.is_complex():
+            sound = bool(torch.isfinite(weights).all())
+        else:
+            sound = all(bool(torch.isfinite(end)) for end in weights.aminmax())
+        if sound:
             return
         bad = problem.adjacency.segment_sum((~torch.isfinite(weights)).any(1).to(torch.float64)) > 0
         inputs = (problem.initial, problem.transition, problem.adjacency.weights)
@@ -236,7 +263,7 @@ def _check_finite(outcome: Outcome, weights: Tensor, problem: Problem) -> None:
 # ---------------------------------------------------------------------- all parts
 
 
-def _collect(results: list[_Solved], on_singular: OnSingular) -> Solution:
+def _collect(weights: Tensor, results: list[_Solved], on_singular: OnSingular) -> Solution:
     outcomes = [result.outcome for result in results]
     codes = torch.cat([outcome.status for outcome in outcomes]).tolist()
     status = [STATUSES[i] for i in codes]
@@ -244,9 +271,8 @@ def _collect(results: list[_Solved], on_singular: OnSingular) -> Solution:
         status = [Status.LEAST_SQUARES if s is Status.SINGULAR else s for s in status]
     unique = torch.cat([outcome.unique for outcome in outcomes]).tolist()
     kinds = {outcome.radius_kind for outcome in outcomes}
-    weights = [result.weights for result in results]
     return Solution(
-        weights=weights[0] if len(weights) == 1 else torch.cat(weights),
+        weights=weights,
         status=status,
         residual=torch.cat([outcome.residual for outcome in outcomes]),
         spectral_radius=torch.cat([outcome.spectral_radius for outcome in outcomes]),
@@ -258,14 +284,12 @@ def _collect(results: list[_Solved], on_singular: OnSingular) -> Solution:
     )
 
 
-def _raise_or_warn(solution: Solution) -> None:
+def _error(solution: Solution) -> SolveError:
     failed = [i for i, s in enumerate(solution.status) if not s.ok and s is not Status.LEAST_SQUARES]
-    if not failed:
-        return
     first = failed[0]
     counts = {s: n for s, n in solution.counts().items() if not s.ok and s is not Status.LEAST_SQUARES}
     summary = ", ".join(f"{n} {s.name.lower().replace('_', ' ')}" for s, n in counts.items())
-    raise SolveError(
+    return SolveError(
         f"{len(failed)} of {len(solution.status)} graphs failed ({summary}). First, graph {first}: "
         f"{solution.status[first]} (ρ(μ)ρ(A) ≈ {solution.spectral_radius[first].item():.3g}, "
         f"residual {solution.residual[first].item():.1e}, solver {solution.solver[first]})",

@@ -102,6 +102,16 @@ def test_written_out_gradient_is_the_numerical_one(random_batch, kernel, clamp):
     assert torch.autograd.gradcheck(lambda q, b: attend(q, pattern, clamp=clamp, bias=b), (qkv, bias))
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_second_derivatives_are_refused_rather_than_wrong(random_batch, kernel):
+    edge_index, batch = random_batch([5], 0.5)
+    qkv = make_qkv(5)
+    output = attend(qkv, AttentionPattern(edge_index, batch, heads=HEADS, kernel=kernel))
+    (gradient,) = torch.autograd.grad(output.square().sum(), qkv, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
 def test_edge_kernel_uses_the_softmax_of_pyg(random_batch):
     edge_index, batch = random_batch(SIZES, 0.3)
     qkv = make_qkv(len(batch), scale=3.0)

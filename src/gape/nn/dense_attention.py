@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from gape.nn.dense_layout import Block, DenseLayout
 
@@ -123,6 +124,7 @@ class _ClampedAttention(torch.autograd.Function):
         return _join(outputs, layout)
 
     @staticmethod
+    @once_differentiable  # a second derivative would be silently wrong; this makes it an error
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         layout: DenseLayout = ctx.layout
         saved = ctx.saved_tensors

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from gape.nn.edge_layout import EdgeLayout, HeadBags
 
@@ -85,6 +86,7 @@ class _EdgeAttention(torch.autograd.Function):
         return output
 
     @staticmethod
+    @once_differentiable  # a second derivative would be silently wrong; this makes it an error
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         qkv, weights, inside, output = ctx.saved_tensors
         layout: EdgeLayout = ctx.layout

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from gape.nn.encoder import Encoder
 from gape.nn.pattern import AttentionPattern
+from gape.nn.wide_feed_forward import WideFeedForward
 
 
 class SpectralAttention(Encoder):
@@ -35,8 +36,11 @@ class SpectralAttention(Encoder):
             raise ValueError(f"heads must divide width, got heads={heads} and width={width}")
         self.concatenated = width
         self.linear = nn.Linear(2, width)
-        layer = nn.TransformerEncoderLayer(width, heads, feed_forward, dropout, batch_first=True)
-        self.transformer = nn.TransformerEncoder(layer, num_layers=1, enable_nested_tensor=False)
+        self.attention = nn.MultiheadAttention(width, heads, dropout, batch_first=True)
+        self.attention_norm = nn.LayerNorm(width)
+        self.feed_forward = WideFeedForward(width, feed_forward, dropout)
+        self.feed_forward_norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, encoding: Tensor | None, pattern: AttentionPattern) -> Tensor:
         """``[num_nodes, k, 2]``, NaN where an eigenpair does not exist, to ``[num_nodes, width]``."""
@@ -50,5 +54,8 @@ class SpectralAttention(Encoder):
         # A softmax over nothing is NaN; a node without any eigenpair looks at one and is summed over none.
         hidden_keys = missing & ~missing.all(-1, keepdim=True)
         states = self.linear(encoding.masked_fill(missing[..., None], 0).to(self.linear.weight.dtype))
-        states = self.transformer(states, src_key_padding_mask=hidden_keys)
+        # PyTorch's transformer layer, normalised afterwards.
+        attended, _ = self.attention(states, states, states, key_padding_mask=hidden_keys, need_weights=False)
+        states = self.attention_norm(states + self.dropout(attended))
+        states = self.feed_forward_norm(states + self.dropout(self.feed_forward(states)))
         return torch.where(missing[..., None], 0, states).sum(1)

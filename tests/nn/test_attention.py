@@ -125,7 +125,7 @@ def test_edge_kernel_uses_the_softmax_of_pyg(random_batch):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("clamp", [5.0, None])
+@pytest.mark.parametrize("clamp", [5.0, 40.0, None])
 def test_huge_scores_do_not_overflow(random_batch, kernel, clamp):
     edge_index, batch = random_batch([9, 5], 0.4)
     qkv = make_qkv(len(batch), scale=100.0)
@@ -240,3 +240,5 @@ def test_edges_between_graphs_and_misshapen_biases_are_refused():
         MultiHeadAttention(80, 3)
     with pytest.raises(ValueError, match=r"clamp must be positive.*-1"):
         MultiHeadAttention(80, 8, clamp=-1)
+    with pytest.raises(ValueError, match="at most 40, or None for no clamp; got 100"):
+        attend(make_qkv(2), pattern, clamp=100)

@@ -7,6 +7,9 @@ from gape.nn.dense_attention import dense_attention
 from gape.nn.edge_attention import edge_attention
 from gape.nn.pattern import AttentionPattern
 
+# Clamped scores go through exp as they are, without a shift by the largest: e⁴⁰ times a million fits float32.
+LARGEST_CLAMP = 40.0
+
 
 def attend(qkv: Tensor, pattern: AttentionPattern, *, clamp: float | None = 5.0, bias: Tensor | None = None) -> Tensor:
     """Softmax attention of every node over the nodes its pattern allows, 0 where it allows none.
@@ -26,6 +29,7 @@ def attend(qkv: Tensor, pattern: AttentionPattern, *, clamp: float | None = 5.0,
         >>> attend(torch.tensor([[0.0, 0.0, 2.0], [0.0, 0.0, 4.0], [0.0, 0.0, 9.0]]), path).flatten()
         tensor([0., 2., 4.])
     """
+    _check_clamp(clamp)
     if qkv.dim() != 2 or qkv.shape[0] != pattern.num_nodes or qkv.shape[1] % (3 * pattern.heads):
         raise ValueError(
             f"qkv must have shape [{pattern.num_nodes}, 3 · channels] with channels a multiple of "
@@ -36,6 +40,11 @@ def attend(qkv: Tensor, pattern: AttentionPattern, *, clamp: float | None = 5.0,
     if pattern.kernel == "dense":
         return dense_attention(qkv, pattern.dense, clamp=clamp, bias=bias)
     return edge_attention(qkv, pattern.edges, clamp=clamp, bias=bias)
+
+
+def _check_clamp(clamp: float | None) -> None:
+    if clamp is not None and not 0 < clamp <= LARGEST_CLAMP:
+        raise ValueError(f"clamp must be positive and at most {LARGEST_CLAMP:g}, or None for no clamp; got {clamp}")
 
 
 class MultiHeadAttention(nn.Module):
@@ -57,8 +66,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         if heads < 1 or hidden % heads:
             raise ValueError(f"heads must divide hidden, got heads={heads} and hidden={hidden}")
-        if clamp is not None and clamp <= 0:
-            raise ValueError(f"clamp must be positive, or None for no clamp; got {clamp}")
+        _check_clamp(clamp)
         self.clamp = clamp
         # One product for all three; the initial distribution depends on the input width only.
         self.qkv = nn.Linear(hidden, 3 * hidden, bias=False)

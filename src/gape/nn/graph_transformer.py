@@ -29,7 +29,7 @@ class GraphTransformer(nn.Module):
         readout: "sum" or "mean" over each graph, or "node" for an answer per node.
         encoding: how a position encoding enters, such as ``LinearEncoder(32)``; None for no encoding.
         attention: "neighbours" for attention along the edges, "full" for all nodes of the same graph.
-        clamp: bound on the absolute value of the attention scores, None for no bound.
+        clamp: bound on the absolute value of the attention scores, at most 40; None for no bound.
         norm: "batch" or "layer".
         dropout: dropout in the layers.
         input_dropout: dropout on the first node states.

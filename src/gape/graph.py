@@ -87,7 +87,8 @@ class Graph:
             >>> Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
             Graph(graphs=1, nodes=3, edges=6, undirected)
         """
-        pairs = _integers(edges if isinstance(edges, Tensor | np.ndarray) else list(edges), "edges")
+        array = isinstance(edges, Tensor | np.ndarray) or not isinstance(edges, Iterable)
+        pairs = _integers(edges if array else list(edges), "edges")
         if pairs.numel() == 0:
             pairs = pairs.reshape(0, 2)
         if pairs.dim() != 2 or pairs.shape[1] != 2:

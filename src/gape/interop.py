@@ -139,6 +139,13 @@ def _from_collated(dataset: Any) -> Graph:
         edges = starts + torch.arange(len(starts), device=index.device)
         index, weight = index[:, edges], None if weight is None else weight[edges]
         edge_ptr, sizes = _starts(counts), sizes[chosen]
+    beyond = (index >= torch.repeat_interleave(sizes, edge_ptr.diff())).any(0)
+    if bool(beyond.any()):
+        edge = int(beyond.nonzero()[0])
+        graph = int(torch.searchsorted(edge_ptr, edge, right=True)) - 1
+        raise ValueError(
+            f"graph {graph} of the data set has {int(sizes[graph])} nodes, but an edge {index[:, edge].tolist()}"
+        )
     ptr = _starts(sizes)
     shift = torch.repeat_interleave(ptr[:-1], edge_ptr.diff())
     return Graph(index + shift, int(ptr[-1]), edge_weight=weight, ptr=ptr)

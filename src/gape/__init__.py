@@ -7,12 +7,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gape import encodings
     from gape.automaton import Automaton
+    from gape.encodings import encode
     from gape.graph import Graph
     from gape.interop import as_graph
     from gape.solvers import Solution, SolveError, Status, prepare, solve
 
-__all__ = ["Automaton", "Graph", "Solution", "SolveError", "Status", "as_graph", "prepare", "solve"]
+__all__ = [
+    "Automaton",
+    "Graph",
+    "Solution",
+    "SolveError",
+    "Status",
+    "as_graph",
+    "encode",
+    "encodings",
+    "prepare",
+    "solve",
+]
 __version__ = "0.1.0"
 
 # Public names are imported when first used (PEP 562), so that `gape --help` need not wait for PyTorch.
@@ -23,6 +36,7 @@ _HOME = {
     "SolveError": "gape.solvers",
     "Status": "gape.solvers",
     "as_graph": "gape.interop",
+    "encode": "gape.encodings",
     "prepare": "gape.solvers",
     "solve": "gape.solvers",
 }

@@ -1,0 +1,69 @@
+"""``encode``: the one verb of the library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gape.encodings.base import Encoding
+from gape.encodings.pairs import Pairs
+from gape.encodings.registry import make
+from gape.graph import Graph
+from gape.interop import as_graph
+
+
+def encode(graphs: Any, encoding: Encoding | str = "gape", **settings: Any) -> Tensor | Pairs | list[Tensor]:
+    """Position encodings of a graph, a batch or a data set.
+
+    Args:
+        graphs: anything :func:`gape.as_graph` takes.
+        encoding: an encoding, or its name (``gape.encodings.names()``).
+        settings: of the encoding, if it is given by name.
+
+    Returns:
+        One tensor ``[num_nodes, k]`` for one object that is a graph or a batch: a :class:`gape.Graph` (of any number
+        of graphs), PyG ``Data`` or ``Batch``, a NetworkX or DGL graph, a sparse matrix, an edge array. Encodings of
+        pairs give one :class:`Pairs`.
+
+        A list for a collection: a list, a tuple, a PyG data set. It has one tensor for each graph, ``[n, k]``, or
+        ``[n, n, …]`` for encodings of pairs; a member that is itself a batch counts as its graphs. All graphs are
+        encoded together, and the tensors are views of one.
+
+    Example:
+        >>> path = Graph.from_edges([(0, 1), (1, 2)], undirected=True)
+        >>> encode(path, "rw", length=2)
+        tensor([[0.0000, 0.5000],
+                [0.0000, 1.0000],
+                [0.0000, 0.5000]])
+        >>> [rows.shape for rows in encode([path, path], "gape", states=8)]
+        [torch.Size([3, 8]), torch.Size([3, 8])]
+    """
+    if isinstance(encoding, str):
+        encoding = make(encoding, **settings)
+    elif not isinstance(encoding, Encoding):
+        raise ValueError(f"encoding must be an encoding or its name, got {type(encoding).__name__}")
+    elif settings:
+        raise ValueError(f"settings {sorted(settings)} go with a name; {encoding!r} has its own")
+    batch = as_graph(graphs)
+    result = encoding(batch)
+    if not is_collection(graphs):
+        return result
+    if isinstance(result, Pairs):
+        return result.matrices()
+    return list(torch.split(result, batch.sizes.tolist()))
+
+
+def is_collection(graphs: Any) -> bool:
+    """Whether :func:`encode` gives a list for these: a list, a tuple or a data set, as opposed to a graph or batch."""
+    if isinstance(graphs, list | tuple):
+        return True
+    if isinstance(graphs, Graph | Tensor | np.ndarray):
+        return False
+    if hasattr(graphs, "_data") and hasattr(graphs, "slices"):
+        return graphs.slices is not None  # a PyG in-memory data set
+    # Otherwise what as_graph() reads member by member.
+    one = any(hasattr(graphs, name) for name in ("edge_index", "tocoo", "adj", "edges"))
+    return not one and hasattr(graphs, "__getitem__") and hasattr(graphs, "__len__")

@@ -1,0 +1,95 @@
+"""What every encoding is: settings that validate themselves, called on graphs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from gape.encodings.pairs import Pairs
+from gape.graph import Graph
+from gape.interop import as_graph
+from gape.threads import map_threads
+
+FLOATS = (torch.float32, torch.float64)
+INTEGERS = (torch.int16, torch.int32, torch.int64)
+
+
+@dataclass(frozen=True)
+class Encoding(ABC):
+    """Settings of a position encoding, called on a graph or a batch of graphs.
+
+    The ``repr`` is complete: two encodings with the same ``repr`` and ``version`` give the same numbers on the same
+    graph. Work is done in float64 and rounded to ``dtype`` at the end, unless an encoding says otherwise.
+
+    Args:
+        dtype: of the result, ``torch.float32`` or ``torch.float64`` (or their names).
+    """
+
+    dtype: torch.dtype = field(default=torch.float32, kw_only=True)
+
+    #: Goes up when the same settings give other numbers than before; part of a cache's key.
+    version: ClassVar[int] = 1
+    #: The types that ``dtype`` may be.
+    dtypes: ClassVar[tuple[torch.dtype, ...]] = FLOATS
+
+    def __post_init__(self) -> None:
+        dtype = getattr(torch, self.dtype, None) if isinstance(self.dtype, str) else self.dtype
+        if dtype not in self.dtypes:
+            known = ", ".join(str(known).removeprefix("torch.") for known in self.dtypes)
+            raise ValueError(f"dtype must be one of {known}, got {self.dtype!r}")
+        object.__setattr__(self, "dtype", dtype)
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether the result is a number for each pair of nodes (:class:`Pairs`) rather than a row for each node."""
+        return False
+
+    @abstractmethod
+    def __call__(self, graph: Any) -> Tensor | Pairs:
+        """Encode a graph, or anything :func:`gape.as_graph` takes."""
+
+
+@dataclass(frozen=True)
+class NodeEncoding(Encoding):
+    """An encoding with a row for each node: ``[num_nodes, k]``, or ``[num_nodes, k, c]``."""
+
+    def __call__(self, graph: Any) -> Tensor:
+        graph = as_graph(graph)
+        return self.concatenate(map_threads(self.rows, graph.parts))
+
+    @abstractmethod
+    def rows(self, graph: Graph) -> Tensor:
+        """The rows of a batch that fits into the processor's cache, or of a single graph."""
+
+    def concatenate(self, rows: list[Tensor]) -> Tensor:
+        return (rows[0] if len(rows) == 1 else torch.cat(rows)).to(self.dtype)
+
+
+@dataclass(frozen=True)
+class PairEncoding(Encoding):
+    """An encoding with a number for each pair of nodes of the same graph."""
+
+    @property
+    def pairwise(self) -> bool:
+        return True
+
+    @abstractmethod
+    def __call__(self, graph: Any) -> Pairs: ...
+
+
+def at_least(least: float, **settings: float) -> None:
+    """Refuse settings below ``least``, by name."""
+    for name, value in settings.items():
+        if not value >= least:
+            raise ValueError(f"{name} must be at least {least}, got {value!r}")
+
+
+def one_of(choices: tuple[str, ...], **settings: str) -> None:
+    """Refuse settings that are not among ``choices``, by name."""
+    for name, value in settings.items():
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")

@@ -1,0 +1,111 @@
+"""Dense matrices of many small graphs, together with those of the same size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gape.encodings.pairs import Pairs
+from gape.sparse import Adjacency
+from gape.walk import WalkMatrix
+
+# Entries of the matrices that are worked on together: a few of them fit into a processor's cache.
+ENTRIES = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Graphs of a batch with (about) the same number of nodes.
+
+    Args:
+        graphs: ``[B]``, their numbers in the batch.
+        nodes: ``[B, n]``, their nodes; -1 where a graph has fewer.
+        matrices: ``[B, n, n]``, zero where a graph has fewer nodes.
+    """
+
+    graphs: Tensor
+    nodes: Tensor
+    matrices: Tensor
+
+
+def blocks(
+    walk: WalkMatrix,
+    *,
+    values: Tensor | None = None,
+    dtype: torch.dtype = torch.float64,
+    multiple: int = 1,
+    entries: int = ENTRIES,
+) -> Iterator[Block]:
+    """The walk matrices of a batch, graphs of the same size together, at most about ``entries`` numbers at a time.
+
+    Args:
+        values: other values of ``walk.entries()`` than its own.
+        dtype: of the matrices.
+        multiple: graphs are padded with zeros to a size that is a multiple of this. Keep 1 where padding would
+            change the result, as it does for eigenvectors.
+    """
+    adjacency = walk.adjacency
+    source, target, own = (part.detach() for part in walk.entries())
+    values = own if values is None else values
+    sizes = adjacency.sizes
+    rounded = (sizes + multiple - 1) // multiple * multiple
+    order = torch.argsort(rounded, stable=True)
+    squares = rounded[order].square()
+    starts = torch.zeros_like(sizes)
+    starts[order] = squares.cumsum(0) - squares
+    graph = adjacency.batch[source]
+    place = starts[graph] + adjacency.local[source] * rounded[graph] + adjacency.local[target]
+    flat = torch.zeros(int(squares.sum()), dtype=dtype, device=values.device)
+    flat.index_add_(0, place, values.to(dtype))
+    for first, last, n in _runs(rounded[order].tolist(), entries):
+        graphs = order[first:last]
+        begin = int(starts[graphs[0]])
+        slots = torch.arange(n, device=sizes.device)
+        nodes = torch.where(slots < sizes[graphs, None], adjacency.ptr[graphs, None] + slots, -1)
+        yield Block(graphs, nodes, flat[begin : begin + (last - first) * n * n].view(-1, n, n))
+
+
+def _runs(sizes: list[int], entries: int) -> Iterator[tuple[int, int, int]]:
+    """Cut a sorted list into runs of equal entries n with at most ``entries`` / n² members; n = 0 is left out."""
+    first = 0
+    while first < len(sizes):
+        n = sizes[first]
+        last = first
+        room = max(1, entries // max(1, n * n))
+        while last < len(sizes) and sizes[last] == n and last - first < room:
+            last += 1
+        if n:
+            yield first, last, n
+        first = last
+
+
+def spread_rows(out: Tensor, block: Block, rows: Tensor) -> None:
+    """Write ``rows`` ``[B, n, …]`` to the rows of ``out`` ``[num_nodes, …]`` that belong to the block's nodes."""
+    nodes = block.nodes.flatten()
+    rows = rows.flatten(0, 1)
+    if bool((block.nodes[:, -1] < 0).any()):
+        inside = nodes >= 0
+        nodes, rows = nodes[inside], rows[inside]
+    out.index_copy_(0, nodes, rows.to(out.dtype))
+
+
+def empty_pairs(adjacency: Adjacency, *shape: int, dtype: torch.dtype) -> Pairs:
+    """Pairs of all graphs to be filled in by :func:`spread_pairs`."""
+    count = int(adjacency.sizes.square().sum())
+    return Pairs(torch.zeros(count, *shape, dtype=dtype, device=adjacency.ptr.device), adjacency.sizes)
+
+
+def spread_pairs(out: Pairs, block: Block, matrices: Tensor) -> None:
+    """Write ``matrices`` ``[B, n, n, …]`` (no padding) to their places in ``out``."""
+    n = matrices.shape[1]
+    places = out.ptr[block.graphs, None] + torch.arange(n * n, device=matrices.device)
+    out.values.index_copy_(0, places.flatten(), matrices.flatten(0, 2).to(out.values.dtype))
+
+
+def refuse_above(limit: float, needed: float, what: str, way_out: str) -> None:
+    """Raise before allocating if ``needed`` bytes are more than ``limit`` GiB."""
+    if needed > limit * 2**30:
+        raise ValueError(f"{what} needs {needed / 2**30:.3g} GiB and memory is limited to {limit:g} GiB; {way_out}")

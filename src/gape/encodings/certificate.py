@@ -1,0 +1,88 @@
+"""Certificates of the closed and pair readouts, one per graph."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from gape.solvers import AlgebraicOnlyWarning, Solution, SolveError, Status
+from gape.solvers.outcome import SINGULAR_GAP
+from gape.typing import OnSingular
+
+
+@dataclass(eq=False)
+class Certificate:
+    """What is known of the equations of one part of a batch, filled in block by block.
+
+    Args:
+        graphs: how many there are.
+        device: of the tensors.
+        solver: which method reads the weights out.
+        run_sum: the runs were summed by length, so they converge whatever the radius.
+        steps: powers summed, or the size of the largest dense matrix.
+    """
+
+    graphs: int
+    device: torch.device
+    solver: str
+    run_sum: bool
+    steps: int
+    radius: Tensor = field(init=False)
+    separation: Tensor = field(init=False)
+    gap: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.radius, self.gap = torch.zeros(2, self.graphs, dtype=torch.float64, device=self.device)
+        self.separation = torch.ones(self.graphs, dtype=torch.float64, device=self.device)
+
+    def add_spectrum(self, graphs: Tensor, theta: Tensor, eigenvalues: Tensor, gap: Tensor | None = None) -> None:
+        """Eigenvalues ``[B, J]`` of the walk matrices of ``graphs`` and ``[k]`` of the automaton."""
+        poles = (1.0 - theta.unsqueeze(-1) * eigenvalues).abs()
+        self.radius[graphs] = theta.abs().amax(-1) * float(eigenvalues.abs().max())
+        self.separation[graphs] = poles.flatten(1).amin(1).clamp(max=1.0)
+        if gap is not None:
+            self.gap[graphs] = gap
+
+    def status(self, on_singular: OnSingular) -> list[Status]:
+        failed = Status.LEAST_SQUARES if on_singular == "least_squares" else Status.SINGULAR
+        algebraic = (self.radius >= 1) & (not self.run_sum)
+        singular = self.separation <= SINGULAR_GAP
+        return [
+            failed if s else Status.ALGEBRAIC if a else Status.RUN_SUM
+            for s, a in zip(singular.tolist(), algebraic.tolist(), strict=True)
+        ]
+
+
+def certified(weights: Tensor, parts: list[Certificate], on_singular: OnSingular) -> Solution:
+    """The weights of all parts with their certificates; raises and warns as :func:`gape.solve` does."""
+    status = [status for part in parts for status in part.status(on_singular)]
+    separation = torch.cat([part.separation for part in parts])
+    solution = Solution(
+        weights=weights,
+        status=status,
+        residual=torch.cat([part.gap for part in parts]),
+        spectral_radius=torch.cat([part.radius for part in parts]),
+        radius_kind="bound" if any(part.solver == "Series" for part in parts) else "exact",
+        separation=separation,
+        unique=[gap > SINGULAR_GAP for gap in separation.tolist()],
+        solver=[part.solver for part in parts for _ in range(part.graphs)],
+        steps=max(part.steps for part in parts),
+    )
+    raise_or_warn(solution)
+    return solution
+
+
+def raise_or_warn(solution: Solution) -> None:
+    """Raise for graphs that have no solution, warn of those whose runs do not sum up."""
+    status = solution.status
+    failed = [i for i, s in enumerate(status) if not s.ok and s is not Status.LEAST_SQUARES]
+    if failed:
+        raise SolveError(
+            f"{len(failed)} of {len(status)} graphs failed. First, graph {failed[0]}: {status[failed[0]]}", solution
+        )
+    number = status.count(Status.ALGEBRAIC)
+    if number:
+        warnings.warn(f"{number} of {len(status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning, stacklevel=4)

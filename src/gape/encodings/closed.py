@@ -1,0 +1,93 @@
+r"""The closed readout: runs that come back to the node where they began.
+
+    closed(v) = Σ_t (Aᵗ)_vv · (μᵀ)ᵗ α[:, ℓ(v)]
+
+is the diagonal of a resolvent, not a power series only: with A = V Θ Vᵀ it is Σ_j V_vj² (I - θ_jμᵀ)⁻¹ α[:, ℓ(v)].
+With the shift automaton on D⁻¹A it is the random-walk encoding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gape.automaton import Automaton
+from gape.encodings.blocks import Block, blocks, refuse_above, spread_rows
+from gape.encodings.certificate import certified
+from gape.encodings.powers import power_diagonals
+from gape.encodings.readout import Readout, check
+from gape.encodings.run_lengths import RunLengths, weigh
+from gape.interop import as_graph
+from gape.solvers import Solution
+from gape.typing import OnSingular
+
+
+def closed(
+    automaton: Automaton,
+    graph: Any,
+    *,
+    matrix: str = "adjacency",
+    on_singular: OnSingular = "raise",
+    dtype: torch.dtype | None = None,
+    memory: float = 4.0,
+) -> Solution:
+    """Total weight of the runs of each node back to itself, ``[num_nodes, k]``, with a certificate per graph.
+
+    Sums powers of the walk matrix where few matter (exactly, for a nilpotent μ such as the shift automaton's); else
+    eigenvectors where the matrix is similar to a symmetric one; else Schur forms. Cost n³ per graph, memory n².
+
+    Args:
+        automaton: with one μ for all labels and edges.
+        graph: anything :func:`gape.as_graph` takes.
+        matrix: the walk matrix, see :mod:`gape.walk`.
+        on_singular: "raise", or "least_squares" (undirected graphs only).
+        dtype: of the weights; the automaton's own if ``None``.
+        memory: most memory, in GiB, for the dense matrices of one graph.
+
+    Example:
+        >>> triangle = as_graph(torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]]))
+        >>> closed(Automaton.shift(3), triangle, matrix="random_walk").weights[0]
+        tensor([1.0000, 0.0000, 0.5000, 0.2500], dtype=torch.float64)
+    """
+    graph = as_graph(graph)
+    check(automaton, graph)
+    largest = int(graph.sizes.max())
+    needed = 10 * 8 * largest**2
+    refuse_above(memory, needed, f"the closed readout on a graph of {largest} nodes", "raise memory to allow it")
+    out_type = dtype or automaton.dtype
+    automaton = automaton.to(graph.device, torch.float64)
+    weights, certificates = [], []
+    for part in graph.parts:
+        readout = Readout.of(automaton, part, matrix, on_singular)
+        rows = torch.zeros(part.num_nodes, automaton.states, dtype=out_type, device=graph.device)
+        for block in blocks(readout.walk):
+            spread_rows(rows, block, _read(readout, block))
+        weights.append(rows)
+        certificates.append(readout.certificate)
+    return certified(torch.cat(weights), certificates, on_singular)
+
+
+def _read(readout: Readout, block: Block) -> Tensor:
+    if readout.lengths is not None:
+        return _by_powers(block.matrices, readout.lengths, readout.labels_of(block), readout.walk.symmetric)
+    out = block.matrices.new_zeros(*block.nodes.shape, readout.automaton.states)
+    if readout.walk.similarity is not None:
+        vectors, by_label = readout.eigenvectors(block)
+        squares = vectors.square()
+        for where, y in by_label:
+            out += (squares @ y) * (where if isinstance(where, float) else where.unsqueeze(-1))
+        return out
+    for i, vectors, sources, columns in readout.schur(block):
+        # Only the rows of the sources themselves: no n × n × k array.
+        back = torch.einsum("bs,ksb->bk", vectors[sources], columns)
+        out[i, sources] = (back @ readout.form.vectors.mH).real
+    return out
+
+
+def _by_powers(matrices: Tensor, lengths: RunLengths, labels: Tensor | None, symmetric: bool) -> Tensor:
+    amounts = matrices.new_ones(*matrices.shape[:2], lengths.steps + 1)
+    if lengths.steps:
+        amounts[..., 1:] = power_diagonals(matrices / lengths.scale, lengths.steps, symmetric=symmetric)
+    return weigh(amounts, lengths.worth, labels)

@@ -1,0 +1,146 @@
+"""GAPE: the weights with which a random automaton reaches a node (Soga & Chiang, 2023)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from gape.automaton import Automaton
+from gape.encodings.base import Encoding, at_least, one_of
+from gape.encodings.closed import closed
+from gape.encodings.node_softmax import solve_node_softmax
+from gape.encodings.pair import pair
+from gape.encodings.pairs import Pairs
+from gape.encodings.radius import unit_radius
+from gape.graph import Graph
+from gape.interop import as_graph
+from gape.labelling import DegreeLabels, IndexLabels, RandomLabels
+from gape.solvers import Solution, solve
+from gape.typing import MatrixName, OnSingular
+
+Transition = Literal["orthogonal", "stochastic"]
+Initial = Literal["normal", "orthogonal", "softmax_states", "softmax_nodes"]
+LabelsFrom = Literal["one", "random", "index", "degree", "given"]
+Readout = Literal["node", "closed", "pair"]
+
+
+@dataclass(frozen=True)
+class GAPE(Encoding):
+    r"""Total weight of the runs of a random automaton into every node and state (Soga & Chiang, 2023, equation (1)).
+
+    The variants of the paper are settings of this class, by name in :data:`gape.encodings.PRESETS`. Directed graphs:
+    runs follow the edges. Permutation-equivariant unless labels are random or the node's index.
+
+    Args:
+        states: number of states k of the automaton, and so of features.
+        damping: factor γ on the transition matrix.
+        relative: take ``damping`` as a fraction of 1/ρ(A) of each graph, so that below 1 the runs always sum up; on
+            a graph without cycles, where ρ(A) = 0, it is the damping itself.
+        transition: random "orthogonal" μ, or "stochastic": the softmax of every row of one (the paper's `*`).
+        initial: how α is drawn: "normal"; "orthogonal"; and for the paper's `**` "softmax_states", a softmax over
+            the states for each label (the paper's text), or "softmax_nodes", a softmax over the nodes of each graph
+            for each state (the authors' code; with one label exactly 1/n whatever the seed).
+        labels: number of node labels m.
+        labelling: where labels come from: "one" for all nodes, "random", "index" in the graph, "degree", or "given"
+            with the graph. "random" and "index" depend on the order of the nodes.
+        matrix: the walk matrix A, see :mod:`gape.walk`.
+        readout: "node", runs from anywhere into the node; "closed", runs that come back to where they began; "pair",
+            runs between all pairs, n × n × k.
+        on_singular: "raise" where the equation has no solution, or "least_squares" for what comes nearest.
+        seed: of the automaton and of random labels.
+        memory: largest memory, in GiB, that the "pair" and "closed" readouts may take.
+
+    Returns, when called on a graph: ``[num_nodes, states]``, or :class:`Pairs` of ``[n, n, states]`` for "pair".
+    :meth:`solve` gives the same weights with a certificate for every graph.
+
+    Example:
+        >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+        >>> GAPE(states=4)(ring).shape
+        torch.Size([3, 4])
+        >>> GAPE(states=4, damping=0.9, relative=True).solve(ring).spectral_radius
+        tensor([0.9000], dtype=torch.float64)
+    """
+
+    states: int = 32
+    damping: float = 0.02
+    relative: bool = False
+    transition: Transition = "orthogonal"
+    initial: Initial = "normal"
+    labels: int = 1
+    labelling: LabelsFrom = "one"
+    matrix: MatrixName = "adjacency"
+    readout: Readout = "node"
+    on_singular: OnSingular = "raise"
+    seed: int = 0
+    memory: float = 4.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(1, states=self.states, labels=self.labels)
+        one_of(get_args(Transition), transition=self.transition)
+        one_of(get_args(Initial), initial=self.initial)
+        one_of(get_args(LabelsFrom), labelling=self.labelling)
+        one_of(get_args(MatrixName), matrix=self.matrix)
+        one_of(get_args(Readout), readout=self.readout)
+        one_of(get_args(OnSingular), on_singular=self.on_singular)
+        if not 0 <= self.damping < float("inf"):
+            raise ValueError(f"damping must be a number of at least 0, got {self.damping!r}")
+        if (self.labels == 1) != (self.labelling == "one"):
+            raise ValueError(
+                f"labels={self.labels} and labelling={self.labelling!r} do not go together: one label is "
+                "labelling='one', several need labelling='random', 'index', 'degree' or 'given'"
+            )
+        if self.initial == "softmax_nodes" and self.readout != "node":
+            raise ValueError(f"initial='softmax_nodes' is for readout='node', got readout={self.readout!r}")
+
+    @property
+    def pairwise(self) -> bool:
+        return self.readout == "pair"
+
+    @property
+    def automaton(self) -> Automaton:
+        """The automaton that walks the graphs; with ``softmax_nodes`` before that softmax is taken."""
+        drawn = Automaton.random(
+            self.states,
+            damping=1.0,
+            labels=self.labels,
+            orthogonal_initial=self.initial == "orthogonal",
+            seed=self.seed,
+        )
+        transition = torch.softmax(drawn.transition, 1) if self.transition == "stochastic" else drawn.transition
+        initial = torch.softmax(drawn.initial, 0) if self.initial == "softmax_states" else drawn.initial
+        return Automaton(initial, self.damping * transition)
+
+    def labelled(self, graph: Graph) -> Graph:
+        """The graph with the labels that the settings ask for."""
+        if self.labelling == "random":
+            return graph.with_labels(RandomLabels(self.labels, seed=self.seed))
+        if self.labelling == "index":
+            return graph.with_labels(IndexLabels(self.labels))
+        if self.labelling == "degree":
+            return graph.with_labels(DegreeLabels(self.labels))
+        return graph
+
+    def solve(self, graph: Any) -> Solution:
+        """The weights with certificates: ``solution.counts()`` says how many graphs ended in which status.
+
+        With ``readout="pair"`` the weights are flat, ``[Σ n², states]``, as in :class:`Pairs`.
+        """
+        graph, matrix = self.labelled(as_graph(graph)), self.matrix
+        if self.relative:
+            graph, matrix = unit_radius(graph, matrix), "adjacency"
+        machine = self.automaton.to(graph.device)
+        if self.initial == "softmax_nodes":
+            return solve_node_softmax(machine, graph, matrix=matrix, on_singular=self.on_singular, dtype=self.dtype)
+        if self.readout == "node":
+            return solve(machine, graph, matrix=matrix, on_singular=self.on_singular, dtype=self.dtype)
+        read = closed if self.readout == "closed" else pair
+        return read(machine, graph, matrix=matrix, on_singular=self.on_singular, dtype=self.dtype, memory=self.memory)
+
+    def __call__(self, graph: Any) -> Tensor | Pairs:
+        graph = as_graph(graph)
+        weights = self.solve(graph).weights
+        return Pairs(weights, graph.sizes) if self.pairwise else weights

@@ -1,0 +1,100 @@
+"""The spectral radius of every graph's walk matrix, and graphs rescaled to radius one."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.csgraph
+import scipy.sparse.linalg
+import torch
+from torch import Tensor
+
+from gape.encodings.blocks import blocks
+from gape.graph import Graph
+from gape.walk import WalkMatrix
+
+# Beyond so many nodes Arnoldi's method takes over from dense eigenvalues.
+DENSE_NODES = 512
+
+
+def spectral_radius(walk: WalkMatrix) -> Tensor:
+    """``[graphs]``: ρ of each graph's matrix, exactly 0 if the graph has no cycle, the same in any batch.
+
+    Edges between strongly connected components have no part in any eigenvalue. Without them what is left of a
+    directed graph is well conditioned (dense eigenvalues of a long directed path would come out near 0.1, not 0).
+
+    Example:
+        >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+        >>> round(float(spectral_radius(ring.walk("adjacency"))), 6)
+        2.0
+    """
+    similar = walk.similarity
+    source, target, values = (part.detach() for part in walk.entries())
+    if similar is None:
+        values = torch.where(_same_component(walk, source, target), values, 0.0)
+    else:
+        values = values * (similar[source] / similar[target])
+    sizes = walk.adjacency.sizes
+    out = torch.zeros(len(sizes), dtype=torch.float64, device=walk.ptr.device)
+    large = sizes > DENSE_NODES
+    if not bool(large.all()):
+        small = torch.where(large[walk.adjacency.batch[source]], 0.0, values)
+        for block in blocks(walk, values=small):
+            if block.matrices.shape[1] <= DENSE_NODES:
+                out[block.graphs] = _dense_radius(block.matrices, similar is not None)
+    for i in large.nonzero().flatten().tolist():
+        inside = walk.adjacency.batch[source] == i
+        out[i] = _sparse_radius(source[inside], target[inside], values[inside], similar is not None)
+    return out
+
+
+def unit_radius(graph: Graph, matrix: str) -> Graph:
+    """The graph whose adjacency is the given walk matrix divided by its spectral radius; by 1 where that is 0."""
+    walk = graph.walk(matrix)
+    radius = spectral_radius(walk)
+    scale = torch.where(radius > 0, 1.0 / torch.where(radius > 0, radius, 1.0), 1.0)
+    source, target = walk.adjacency.edge_index
+    factor = scale[walk.adjacency.batch]
+    values = walk.adjacency.weights * walk.sign
+    # The product of both sides first: the same number for an edge and its reverse if the matrix is symmetric.
+    if walk.left is not None and walk.right is not None:
+        values = values * (walk.left[source] * walk.right[target])
+    elif walk.left is not None:
+        values = values * walk.left[source]
+    elif walk.right is not None:
+        values = values * walk.right[target]
+    values = values * factor[source]
+    index = graph.edge_index
+    if walk.diagonal is not None:
+        loops = torch.arange(graph.num_nodes, device=graph.device)
+        index, values = torch.cat([index, loops.expand(2, -1)], 1), torch.cat([values, walk.diagonal * factor])
+    return Graph(index, graph.num_nodes, edge_weight=values, labels=graph.labels, ptr=graph.ptr)
+
+
+def _same_component(walk: WalkMatrix, source: Tensor, target: Tensor) -> Tensor:
+    ends = source.cpu().numpy(), target.cpu().numpy()
+    pattern = scipy.sparse.coo_array((np.ones(len(source), np.int8), ends), shape=(walk.num_nodes,) * 2)
+    _, component = scipy.sparse.csgraph.connected_components(pattern, directed=True, connection="strong")
+    component = torch.from_numpy(component).to(source.device)
+    return component[source] == component[target]
+
+
+def _dense_radius(matrices: Tensor, symmetric: bool) -> Tensor:
+    solve = torch.linalg.eigvalsh if symmetric else torch.linalg.eigvals
+    radius: Tensor = solve((matrices + matrices.mT) / 2 if symmetric else matrices).abs().amax(-1)
+    return radius
+
+
+def _sparse_radius(source: Tensor, target: Tensor, values: Tensor, symmetric: bool) -> float:
+    inside = values != 0
+    if not bool(inside.any()):
+        return 0.0
+    nodes, ends = torch.unique(torch.stack([source[inside], target[inside]]), return_inverse=True)
+    n = len(nodes)
+    matrix = scipy.sparse.csr_array((values[inside].cpu().numpy(), tuple(ends.cpu().numpy())), shape=(n, n))
+    if n <= DENSE_NODES:
+        return float(_dense_radius(torch.from_numpy(matrix.toarray()), symmetric))
+    solver = scipy.sparse.linalg.eigsh if symmetric else scipy.sparse.linalg.eigs
+    start = np.random.default_rng(0).uniform(0.5, 1.5, n)
+    value = solver(matrix, k=1, which="LM", v0=start, return_eigenvectors=False, tol=1e-13)
+    return float(abs(value[0]))

@@ -1,0 +1,60 @@
+"""Random-walk return probabilities: the closed runs of a shift automaton."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gape.encodings.base import NodeEncoding, at_least
+from gape.encodings.blocks import blocks, refuse_above, spread_rows
+from gape.encodings.powers import power_diagonals, small_steps
+from gape.graph import Graph
+
+
+@dataclass(frozen=True)
+class RandomWalk(NodeEncoding):
+    r"""Probability that a random walk from a node is back after 1, 2, …, ``length`` steps.
+
+    Introduced as an encoding by Dwivedi et al. (2022): [W_vv, (W²)_vv, …] with W = D⁻¹A, D the weighted out-degrees.
+    Equal to the closed readout of :meth:`gape.Automaton.shift` on W. Directed graphs: the walk follows the edges.
+    A node that a walk cannot leave ends it. For float32 results the powers are taken in float32: a relative error of
+    about 1e-6.
+
+    Args:
+        length: number of steps, and so of features.
+        memory: largest memory, in GiB, for the dense powers of one graph; they fill in whatever the edges.
+
+    Returns, when called on a graph: ``[num_nodes, length]``.
+
+    Example:
+        >>> triangle = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+        >>> RandomWalk(length=3)(triangle)[0]
+        tensor([0.0000, 0.5000, 0.2500])
+    """
+
+    length: int = 20
+    memory: float = 4.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(1, length=self.length)
+
+    def rows(self, graph: Graph) -> Tensor:
+        largest = int(graph.sizes.max()) if graph.num_graphs else 0
+        refuse_above(
+            self.memory,
+            (small_steps(self.length) + 4) * largest**2 * self.dtype.itemsize,
+            f"RandomWalk on a graph of {largest} nodes, dense after a few steps,",
+            "raise memory, or estimate with gape.encodings.estimate_random_walk",
+        )
+        walk = graph.walk("random_walk")
+        symmetric = graph.undirected and bool((walk.adjacency.out_degree >= 0).all())
+        if symmetric:
+            # D⁻¹A and D^(-1/2) A D^(-1/2) are similar by a diagonal matrix: their powers have the same diagonals.
+            walk = graph.walk("symmetric")
+        out = torch.zeros(graph.num_nodes, self.length, dtype=self.dtype, device=graph.device)
+        for block in blocks(walk, dtype=self.dtype, multiple=4):
+            spread_rows(out, block, power_diagonals(block.matrices, self.length, symmetric=symmetric))
+        return out

@@ -1,0 +1,119 @@
+"""What the closed and the pair readout share: an automaton on one part of a batch, with dense matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gape.automaton import Automaton
+from gape.encodings.blocks import Block
+from gape.encodings.certificate import Certificate
+from gape.encodings.from_sources import runs_from_each, schur
+from gape.encodings.run_lengths import RunLengths, run_lengths
+from gape.graph import Graph
+from gape.solvers.projected import Triangular, solve_diagonal
+from gape.typing import OnSingular
+from gape.walk import WalkMatrix
+
+
+@dataclass(frozen=True, eq=False)
+class Readout:
+    """One automaton on one part of a batch.
+
+    Args:
+        automaton: with one μ, in float64.
+        form: the Schur form of μ.
+        walk: the walk matrix.
+        labels: ``[n]``, ``None`` if there is only one.
+        lengths: the worth of walks by length where few lengths matter, ``None`` otherwise.
+        on_singular: what to do with singular equations.
+        certificate: filled in on the way.
+    """
+
+    automaton: Automaton
+    form: Triangular
+    walk: WalkMatrix
+    labels: Tensor | None
+    lengths: RunLengths | None
+    on_singular: OnSingular
+    certificate: Certificate
+
+    @classmethod
+    def of(cls, automaton: Automaton, part: Graph, matrix: str, on_singular: OnSingular) -> Readout:
+        walk, form = part.walk(matrix), Triangular.of(automaton.transition)
+        lengths = run_lengths(automaton, walk)
+        if lengths is not None:
+            certificate = Certificate(part.num_graphs, part.device, "Series", True, lengths.steps)
+            radius = 0.0 if lengths.finite else float(form.eigenvalues.abs().max())
+            certificate.radius = radius * walk.norm_bounds
+        else:
+            name = "Schur" if walk.similarity is None else "Spectral"
+            certificate = Certificate(part.num_graphs, part.device, name, False, int(part.sizes.max()))
+        labels = part.labels if automaton.labels > 1 else None
+        return cls(automaton, form, walk, labels, lengths, on_singular, certificate)
+
+    def labels_of(self, block: Block) -> Tensor | None:
+        return None if self.labels is None else self.labels[block.nodes]
+
+    def eigenvectors(self, block: Block) -> tuple[Tensor, Iterator[tuple[Tensor | float, Tensor]]]:
+        """Eigenvectors ``[B, n, J]`` and, label by label, where it is, and (I - θ_jμᵀ)⁻¹α of it ``[B, J, k]``."""
+        theta, vectors = torch.linalg.eigh(symmetrised(block, self.walk))
+        return vectors, self._by_label(block, theta)
+
+    def _by_label(self, block: Block, theta: Tensor) -> Iterator[tuple[Tensor | float, Tensor]]:
+        labels, gap = self.labels_of(block), theta.new_zeros(len(theta))
+        for label in [0] if labels is None else torch.unique(labels).tolist():
+            source = self.automaton.initial[:, label].expand(*theta.shape, -1)
+            y, left = solve_diagonal(theta, self.automaton.transition, self.form, source)
+            gap = torch.maximum(gap, torch.linalg.vector_norm(left, dim=1))
+            yield (1.0 if labels is None else labels == label), y
+        self.certificate.add_spectrum(block.graphs, theta, self.form.eigenvalues, gap)
+
+    def schur(self, block: Block) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+        """Graph in the block, its Schur vectors, source nodes ``[b]`` and their runs ``[k, n, b]``, piece by piece."""
+        if self.on_singular == "least_squares":
+            raise ValueError(
+                "closed and pair readouts have least-squares solutions on undirected graphs only; use "
+                "on_singular='raise' with a lower or relative damping, or add the reverse edges"
+            )
+        labels = self.labels_of(block)
+        for i, matrix in enumerate(block.matrices):
+            upper, vectors = schur(matrix)
+            initial = self.automaton.initial.T[torch.zeros_like(block.nodes[i]) if labels is None else labels[i]]
+            spectrum = upper.diagonal().unsqueeze(0)
+            self.certificate.add_spectrum(block.graphs[i : i + 1], spectrum, self.form.eigenvalues)
+            for sources, columns in runs_from_each(upper, vectors, self.form, initial):
+                yield i, vectors, sources, columns
+
+
+def symmetrised(block: Block, walk: WalkMatrix) -> Tensor:
+    """``diag(c) M diag(1/c)``, symmetric; its powers have the diagonals of those of M."""
+    matrices = block.matrices
+    if not walk.symmetric:
+        assert walk.similarity is not None
+        c = walk.similarity[block.nodes]
+        matrices = c.unsqueeze(2) * matrices / c.unsqueeze(1)
+    return (matrices + matrices.mT) / 2
+
+
+def check(automaton: Automaton, graph: Graph) -> None:
+    """Refuse automata with several transition matrices or complex weights, and graphs without the labels needed."""
+    if automaton.typed:
+        raise ValueError(
+            f"closed and pair readouts need one transition matrix, got {len(automaton.transition)} by "
+            f"{automaton.transition_by}; use gape.solve"
+        )
+    if automaton.dtype.is_complex or automaton.final is not None:
+        raise ValueError(f"closed and pair readouts need real weights and no final weights, got {automaton!r}")
+    if automaton.labels == 1:
+        return
+    if graph.labels is None:
+        raise ValueError(
+            f"the automaton has {automaton.labels} labels and the graph has none; give them with graph.with_labels(...)"
+        )
+    top = int(graph.labels.max()) if graph.labels.numel() else 0
+    if top >= automaton.labels:
+        raise ValueError(f"a node has label {top}; the automaton knows labels 0 … {automaton.labels - 1}")

@@ -1,0 +1,67 @@
+r"""An automaton seen from the graph: what a walk of each length is worth.
+
+A walk of t steps that starts on label a is worth row a of C_t = αᵀμᵗ. When the C_t vanish, because μ is nilpotent as in
+the shift automaton or because ‖C_t‖‖A‖ᵗ has become negligible, a few powers of A are all that a readout needs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gape.automaton import Automaton
+from gape.walk import WalkMatrix
+
+# Beyond so many powers eigenvectors are cheaper.
+MOST = 64
+NEGLIGIBLE = 1e-17
+
+
+@dataclass(frozen=True, eq=False)
+class RunLengths:
+    """``worth[t]`` ``[m, k]`` for walks of t steps over A / ``scale``: ``[T + 1, m, k]``.
+
+    ``finite``: longer walks are worth exactly nothing, whatever the graph.
+    """
+
+    worth: Tensor
+    scale: float
+    finite: bool
+
+    @property
+    def steps(self) -> int:
+        return len(self.worth) - 1
+
+
+def run_lengths(automaton: Automaton, walk: WalkMatrix) -> RunLengths | None:
+    """The worth of all walks that matter, ``None`` if more than a few lengths do."""
+    mu, k = automaton.transition.detach(), automaton.states
+    nilpotent = not bool(torch.linalg.matrix_power(mu, k).any())
+    largest = float(walk.norm_bounds.max()) if len(walk.ptr) > 1 else 0.0
+    # A power of two, so that scaling rounds nothing.
+    scale = 2.0 ** math.ceil(math.log2(largest)) if largest > 0 else 1.0
+    term = automaton.initial.detach().T
+    first = float(torch.linalg.matrix_norm(term))
+    worth = [term]
+    for _ in range(max(k, MOST) if nilpotent else MOST):
+        term = scale * (term @ mu)
+        size = float(torch.linalg.matrix_norm(term))
+        if size <= (0.0 if nilpotent else NEGLIGIBLE * first):
+            return RunLengths(torch.stack(worth), scale, nilpotent)
+        worth.append(term)
+    return None
+
+
+def weigh(amounts: Tensor, worth: Tensor, labels: Tensor | None) -> Tensor:
+    """``[…, T]`` amounts of walks of each length times their worth ``[T, m, k]`` for the label that each row has."""
+    if labels is None:
+        return amounts @ worth[:, 0]
+    out = amounts.new_zeros(*amounts.shape[:-1], worth.shape[2])
+    for label in torch.unique(labels).tolist():
+        if label >= 0:
+            here = labels == label
+            out[here] = amounts[here] @ worth[:, label]
+    return out

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
 
+import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -153,6 +155,20 @@ class WalkMatrix:
         if self.sign > 0 and not self.adjacency.weighted:
             return True
         return bool((self.entries()[2] >= 0).all())
+
+    @cached_property
+    def acyclic(self) -> bool:
+        """Whether no walk comes back: every strongly connected component is a single node without a loop."""
+        edges = self.adjacency.edge_index
+        if edges.shape[1] == 0:
+            return self.diagonal is None
+        if self.diagonal is not None or self.adjacency.symmetric or bool((edges[0] == edges[1]).any()):
+            return False
+        source, target = edges.cpu().numpy()
+        shape = (self.num_nodes, self.num_nodes)
+        matrix = scipy.sparse.coo_array((np.ones(len(source), dtype=np.int8), (source, target)), shape=shape)
+        components, _ = scipy.sparse.csgraph.connected_components(matrix, directed=True, connection="strong")
+        return bool(components == self.num_nodes)
 
     def dense(self) -> Tensor:
         """The matrices of all graphs, zero-padded to the largest: ``[graphs, n_max, n_max]``."""

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import scipy.sparse
-import torch
-
 from gape.automaton import Automaton
 from gape.graph import Graph
 from gape.solvers.fixed_point import FixedPoint
@@ -59,21 +56,8 @@ class Auto:
         if problem.typed:
             return FixedPoint(tolerance)
         norms = problem.walk.norm_bounds
-        if bool((problem.transition_radius * norms <= 0.7).all()) or _acyclic(problem):
+        if bool((problem.transition_radius * norms <= 0.7).all()) or problem.walk.acyclic:
             return Series(tolerance)
         if len(problem.used_labels) <= 8 or int(problem.adjacency.sizes.max()) > self.dense_nodes:
             return Krylov(tolerance)
         return Spectral() if problem.walk.similarity is not None else Schur()
-
-
-def _acyclic(problem: Problem) -> bool:
-    """Whether no run can come back: every strongly connected component is a single node without a loop."""
-    if problem.walk.diagonal is not None or (problem.adjacency.symmetric and problem.adjacency.edge_index.numel()):
-        return False
-    source, target = problem.adjacency.edge_index.cpu()
-    if bool((source == target).any()):
-        return False
-    n = problem.walk.num_nodes
-    matrix = scipy.sparse.coo_array((torch.ones(len(source)).numpy(), (source.numpy(), target.numpy())), shape=(n, n))
-    components, _ = scipy.sparse.csgraph.connected_components(matrix, directed=True, connection="strong")
-    return bool(components == n)

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from gape.solvers.arnoldi import Padding
-from gape.solvers.outcome import NO, SINGULAR_GAP, UNKNOWN, YES, Outcome, judge
+from gape.solvers.outcome import NO, SINGULAR_GAP, UNKNOWN, YES, Outcome, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.projected import Triangular, solve_diagonal, solve_matrix
+from gape.solvers.solution import Status
 from gape.sparse import Adjacency
 
 EXCITED = 1e-10
@@ -138,8 +139,11 @@ class Basis:
             unique = torch.where(separation <= SINGULAR_GAP, NO, unique)
         exhausted = (self.remainder <= 1e-12 * (1 + self.radius.unsqueeze(1))).all(1)
         status = judge(residual, radius, tolerance=tolerance, exhausted=exhausted)
-        # Labels that are singular one by one may cancel; matrices that are not symmetric have no orthogonal split.
+        # Labels that are singular one by one may cancel, and a matrix that is not symmetric has no orthogonal split:
+        # there a suspicion is all that can be had here.
         settled = self.form == "diagonal" and self.vectors.shape[1] == 1 and self.scale is None
+        if not settled:
+            status = torch.where(unique == NO, code(Status.SINGULAR), status)
         kind = "exact" if self.radius_exact else "estimate"
         return Outcome(x, residual, radius, separation, unique, status, self.dimension, kind, settled), y
 

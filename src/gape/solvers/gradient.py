@@ -44,9 +44,15 @@ class SteinSolve(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, transition: Tensor, source: Tensor, values: Tensor | None, system: System, adjoint: bool
+        ctx: Any,
+        transition: Tensor,
+        source: Tensor,
+        values: Tensor | None,
+        system: System,
+        adjoint: bool,
+        known: Tensor | None,
     ) -> Tensor:
-        x = system.solve(transition.detach(), source.detach(), adjoint)
+        x = system.solve(transition.detach(), source.detach(), adjoint) if known is None else known.detach()
         ctx.system, ctx.adjoint = system, adjoint
         ctx.save_for_backward(transition, values, x)
         return x
@@ -58,14 +64,19 @@ class SteinSolve(torch.autograd.Function):
         to_transition, to_values = ctx.system.gradients(transition, x, z, values, ctx.adjoint)
         if not transition.is_complex() and to_transition.is_complex():
             to_transition = to_transition.real
-        return to_transition, z, to_values, None, None
+        return to_transition, z, to_values, None, None, None
 
 
 def stein_solve(
-    transition: Tensor, source: Tensor, values: Tensor | None, system: System, adjoint: bool = False
+    transition: Tensor,
+    source: Tensor,
+    values: Tensor | None,
+    system: System,
+    adjoint: bool = False,
+    known: Tensor | None = None,
 ) -> Tensor:
-    """The solution, attached to ``transition``, ``source`` and (edge) ``values``."""
-    x: Tensor = SteinSolve.apply(transition, source, values, system, adjoint)  # type: ignore[no-untyped-call]
+    """The solution, attached to ``transition``, ``source`` and (edge) ``values``; ``known`` if it is at hand."""
+    x: Tensor = SteinSolve.apply(transition, source, values, system, adjoint, known)  # type: ignore[no-untyped-call]
     return x
 
 
@@ -103,15 +114,11 @@ class EdgeSystem:
 
     Args:
         problem: the equation, without gradients.
-        solved: its solution, if the forward pass has found it already.
     """
 
     problem: Problem
-    solved: Tensor | None = None
 
     def solve(self, transition: Tensor, source: Tensor, adjoint: bool) -> Tensor:
-        if self.solved is not None and not adjoint and source.shape == self.solved.shape:
-            return self.solved
         problem = replace(self.problem, transition=transition.mH if adjoint else transition)
         small = int(problem.adjacency.sizes.max()) <= DENSE_NODES
         if small and not problem.typed:

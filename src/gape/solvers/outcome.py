@@ -52,6 +52,6 @@ def judge(
     summed = radius < 1 if run_sum is None else run_sum | (radius < 1)
     status = torch.where(summed, code(Status.RUN_SUM), code(Status.ALGEBRAIC))
     exhausted = torch.as_tensor(exhausted, device=residual.device)
-    bad = ~(residual <= torch.where(exhausted, max(tolerance, CONSISTENT), tolerance))
+    bad = ~((residual <= tolerance) | (exhausted & (residual <= CONSISTENT)))
     failed = torch.where(exhausted, code(Status.SINGULAR), code(Status.NOT_CONVERGED))
     return torch.where(bad, failed, status)

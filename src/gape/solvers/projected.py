@@ -33,7 +33,7 @@ class Triangular:
 
     @classmethod
     def of(cls, matrix: Tensor) -> Triangular:
-        upper, vectors = scipy.linalg.schur(matrix.detach().cpu().numpy(), output="complex")
+        upper, vectors = scipy.linalg.schur(matrix.detach().resolve_conj().cpu().numpy(), output="complex")
         off = abs(np.triu(upper, 1)).max(initial=0.0)
         normal = off <= 1e-14 * max(1e-300, abs(upper).max(initial=0.0)) * len(upper)
         return cls(

@@ -15,15 +15,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.solvers.outcome import UNKNOWN, YES, Outcome, judge
+from gape.solvers.outcome import UNKNOWN, YES, Outcome, code, judge
 from gape.solvers.problem import Problem
+from gape.solvers.solution import Status
 
 # Steps kept before they are multiplied out: bounds memory, feeds the matrix product well.
 BLOCK = 32
 ROWS = 4096
 # Walk counts beyond this are rescaled (by a power of two, so exactly).
 LARGE, SMALL = 2.0**300, 2.0**-300
-DIVERGED = 1e200
+DIVERGED = 1e290
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class Series:
             walks, coefficients, steps = problem.walk.push(walks), coefficients @ mu, steps + 1
             size = torch.linalg.vector_norm(coefficients) if single else torch.linalg.matrix_norm(coefficients, 2)
             largest = _largest(walks)
-            last = steps >= self.max_steps or not largest * float(size) * slack < DIVERGED
+            diverged = not largest * float(size) * slack < DIVERGED
+            last = diverged or steps >= self.max_steps
             if last or largest * float(size) * slack <= 1e3 * self.tolerance:
                 norm = problem.adjacency.segment_sum(walks.square() if single else walks.square().sum(1)).sqrt()
                 residual = problem.relative(norm * size)
@@ -71,15 +73,18 @@ class Series:
                 exponent += shift
         ended = norm == 0
         radius = problem.transition_radius * self._radius_bound(problem, walks, steps, exponent)
+        done = residual <= self.tolerance
+        status = judge(residual, radius, tolerance=self.tolerance, exhausted=False, run_sum=done)
+        if diverged and problem.walk.acyclic:
+            # A finite sum cannot diverge: its terms are too large for the number format.
+            status = torch.where(done, status, code(Status.OVERFLOW))
         return Outcome(
             weights=total.finish(),
             residual=residual,
             spectral_radius=radius,
             separation=torch.where(ended, 1.0, (1.0 - radius).clamp(min=0.0)),
             unique=torch.where(radius < 1, YES, UNKNOWN),
-            status=judge(
-                residual, radius, tolerance=self.tolerance, exhausted=False, run_sum=residual <= self.tolerance
-            ),
+            status=status,
             steps=steps,
             radius_kind="bound",
         )

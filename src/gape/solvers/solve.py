@@ -19,7 +19,7 @@ from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.gradient import BasisSystem, EdgeSystem, stein_solve
 from gape.solvers.kronecker import Kronecker
 from gape.solvers.krylov import Krylov
-from gape.solvers.outcome import NO, STATUSES, YES, Outcome, code
+from gape.solvers.outcome import NO, STATUSES, UNKNOWN, YES, Outcome, code
 from gape.solvers.problem import Problem
 from gape.solvers.schur import Schur
 from gape.solvers.series import Series
@@ -182,21 +182,24 @@ def _solve_part(
     differentiate = rounded is None
     problem = Problem.of(automaton, part, matrix, rounded if automaton.final is None else None)
     if part.num_nodes == 0:
-        return _empty(automaton, part)
-    if isinstance(solver, Auto) and basis is None:
-        solver = solver.pick(problem)
-    if problem.typed and not isinstance(solver, FixedPoint | Kronecker):
-        raise ValueError(f"transitions by type need FixedPoint, Kronecker or Auto, got {solver!r}")
-    name = basis.solver if basis is not None else type(solver).__name__
-    by_edges = part.edge_weight is not None and part.edge_weight.requires_grad
-    if basis is None and differentiate and not by_edges and isinstance(solver, Krylov | Spectral | Schur):
-        # μ and α alone: differentiate the small projected equation.
-        outcome, basis = _run_for_basis(solver, problem)
-    elif basis is not None:
-        outcome, _ = basis.run(problem, tolerance=1e-10)
-    else:
-        outcome = solver.run(problem)  # type: ignore[union-attr]
-    Settlement(automaton, matrix).settle(outcome, part)
+        return _without_solving(automaton, part, Status.RUN_SUM, 0.0)
+    if not _finite(problem):
+        return _without_solving(automaton, part, Status.NON_FINITE_INPUT, torch.nan)
+    with torch.no_grad():
+        if isinstance(solver, Auto) and basis is None:
+            solver = solver.pick(problem)
+        if problem.typed and not isinstance(solver, FixedPoint | Kronecker):
+            raise ValueError(f"transitions by type need FixedPoint, Kronecker or Auto, got {solver!r}")
+        name = basis.solver if basis is not None else type(solver).__name__
+        by_edges = part.edge_weight is not None and part.edge_weight.requires_grad
+        if basis is not None:
+            outcome, _ = basis.run(problem, tolerance=1e-10)
+        elif differentiate and not by_edges and isinstance(solver, Krylov | Spectral | Schur):
+            # μ and α alone: differentiate the small projected equation.
+            outcome, basis = _run_for_basis(solver, problem)
+        else:
+            outcome = solver.run(problem)  # type: ignore[union-attr]
+        Settlement(automaton, matrix).settle(outcome, part)
     x = outcome.weights
     if differentiate:
         x = _differentiable(automaton, part, problem, outcome, basis, matrix)
@@ -204,7 +207,7 @@ def _solve_part(
         final = automaton.final.to(part.device)
         x = x * (final.T[part.labels] if automaton.labels > 1 else final[:, 0])
     x = x if rounded is None else x.to(rounded)
-    _check_finite(outcome, x, problem)
+    _flag_overflow(outcome, x, problem)
     return _Solved(outcome, x, name)
 
 
@@ -230,7 +233,7 @@ def _differentiable(
     if part.edge_weight is not None and part.edge_weight.requires_grad:
         values = problem.walk.entries()[2]
     source = initial.T[part.labels] if automaton.labels > 1 else initial[:, 0].expand(part.num_nodes, -1)
-    return stein_solve(transition, source, values, EdgeSystem(problem, outcome.weights))
+    return stein_solve(transition, source, values, EdgeSystem(problem), known=outcome.weights)
 
 
 def _requires_grad(automaton: Automaton, part: Graph) -> bool:
@@ -238,26 +241,32 @@ def _requires_grad(automaton: Automaton, part: Graph) -> bool:
     return any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
 
-def _empty(automaton: Automaton, part: Graph) -> _Solved:
-    zeros = torch.zeros(part.num_graphs, dtype=torch.float64, device=part.device)
-    weights = torch.zeros(0, automaton.states, dtype=automaton.dtype, device=part.device)
-    yes = torch.full((part.num_graphs,), YES, device=part.device)
-    status = torch.full((part.num_graphs,), code(Status.RUN_SUM), device=part.device)
-    return _Solved(Outcome(weights, zeros, zeros, zeros + 1, yes, status, 0), weights, "Series")
+def _without_solving(automaton: Automaton, part: Graph, status: Status, value: float) -> _Solved:
+    """The outcome where there is nothing to solve, or nothing that could be."""
+    values = torch.full((part.num_graphs,), value, dtype=torch.float64, device=part.device)
+    weights = torch.full((part.num_nodes, automaton.states), value, dtype=automaton.dtype, device=part.device)
+    unique = torch.full((part.num_graphs,), YES if status.ok else UNKNOWN, device=part.device)
+    codes = torch.full((part.num_graphs,), code(status), device=part.device)
+    return _Solved(Outcome(weights, values, values, 1.0 - values, unique, codes, 0), weights, "none")
 
 
-def _check_finite(outcome: Outcome, weights: Tensor, problem: Problem) -> None:
-    with torch.no_grad():
-        if weights.is_complex():
-            sound = bool(torch.isfinite(weights).all())
-        else:
-            sound = all(bool(torch.isfinite(end)) for end in weights.aminmax())
-        if sound:
-            return
+def _finite(problem: Problem) -> bool:
+    tensors = [problem.initial, problem.transition]
+    if problem.adjacency.edge_weight is not None:
+        tensors.append(problem.adjacency.edge_weight.detach())
+    return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
+
+
+def _flag_overflow(outcome: Outcome, weights: Tensor, problem: Problem) -> None:
+    """Weights that left the range of their number format, though everything that went in was in it."""
+    weights = weights.detach()
+    if weights.is_complex():
+        sound = bool(torch.isfinite(weights).all())
+    else:
+        sound = all(bool(torch.isfinite(end)) for end in weights.aminmax())
+    if not sound:
         bad = problem.adjacency.segment_sum((~torch.isfinite(weights)).any(1).to(torch.float64)) > 0
-        inputs = (problem.initial, problem.transition, problem.adjacency.weights)
-        sound = all(bool(torch.isfinite(tensor).all()) for tensor in inputs)
-        outcome.status[bad] = code(Status.OVERFLOW if sound else Status.NON_FINITE_INPUT)
+        outcome.status[bad] = code(Status.OVERFLOW)
 
 
 # ---------------------------------------------------------------------- all parts

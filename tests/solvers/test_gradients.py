@@ -1,0 +1,136 @@
+"""The adjoint rule against finite differences, for every solver and everything that can be learned."""
+
+import warnings
+
+import pytest
+import torch
+
+import gape
+from gape.solvers import AlgebraicOnlyWarning, FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
+
+pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
+
+DIRECTED = gape.Graph.from_edges(
+    [(0, 1), (1, 2), (2, 0), (2, 3), (3, 3)], edge_weight=[1.0, 0.5, 2.0, -1.0, 0.3], labels=[0, 1, 0, 1]
+)
+UNDIRECTED = gape.Graph.union(
+    [
+        gape.Graph.from_edges([(0, 1), (1, 2), (2, 3)], undirected=True, labels=[0, 1, 1, 0]),
+        gape.Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True, labels=[1, 0, 0]),
+    ]
+)
+CASES = [
+    (Series(), DIRECTED, 0.15),
+    (Krylov(), DIRECTED, 0.9),
+    (Krylov(), UNDIRECTED, 0.9),
+    (Spectral(), UNDIRECTED, 0.9),
+    (Schur(), DIRECTED, 0.9),
+    (Kronecker(), DIRECTED, 0.9),
+    (FixedPoint(), DIRECTED, 0.9),
+    (None, DIRECTED, 0.15),
+]
+
+
+def machine(states=3, labels=2, damping=0.9, types=None, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    shape = (states, states) if types is None else (types, states, states)
+    alpha = torch.randn(states, labels, generator=generator, dtype=torch.float64, requires_grad=True)
+    mu = (damping / states * torch.randn(shape, generator=generator, dtype=torch.float64)).requires_grad_()
+    tau = torch.randn(states, labels, generator=generator, dtype=torch.float64, requires_grad=True)
+    return alpha, mu, tau
+
+
+@pytest.mark.parametrize(("solver", "graph", "damping"), CASES, ids=lambda x: type(x).__name__)
+def test_first_and_second_derivatives_with_respect_to_the_automaton(solver, graph, damping):
+    def weights(alpha, mu, tau):
+        return gape.solve(gape.Automaton(alpha, mu, tau), graph, solver=solver).weights
+
+    inputs = machine(damping=damping)
+    assert torch.autograd.gradcheck(weights, inputs)
+    assert torch.autograd.gradgradcheck(weights, inputs)
+
+
+@pytest.mark.parametrize("matrix", ["adjacency", "random_walk", "laplacian"])
+@pytest.mark.parametrize("solver", [Series(), Krylov(), Schur(), Kronecker(), None], ids=str)
+def test_first_and_second_derivatives_with_respect_to_edge_weights(solver, matrix):
+    if isinstance(solver, Series) and matrix == "laplacian":
+        pytest.skip("the sum over runs diverges on this Laplacian; the other solvers cover it")
+    weights = torch.tensor([1.0, 0.5, 2.0, 1.1, 0.3], dtype=torch.float64, requires_grad=True)
+
+    def encode(edge_weight, mu):
+        graph = gape.Graph(DIRECTED.edge_index, 4, edge_weight=edge_weight, labels=DIRECTED.labels)
+        automaton = gape.Automaton(alpha.detach(), mu)
+        return gape.solve(automaton, graph, solver=solver, matrix=matrix).weights
+
+    alpha, mu, _ = machine(states=2, damping=0.15)
+    assert torch.autograd.gradcheck(encode, (weights, mu))
+    assert torch.autograd.gradgradcheck(encode, (weights, mu))
+
+
+@pytest.mark.parametrize("by", ["node", "edge"])
+def test_derivatives_of_typed_transitions(by):
+    graph = gape.Graph(
+        DIRECTED.edge_index, 4, labels=DIRECTED.labels, edge_type=torch.tensor([0, 1, 1, 0, 1]), edge_weight=None
+    )
+    edge_weight = DIRECTED.edge_weight.clone().requires_grad_()
+
+    def weights(alpha, mu, edge_weight):
+        weighted = gape.Graph(
+            graph.edge_index, 4, edge_weight=edge_weight, labels=graph.labels, edge_type=graph.edge_type
+        )
+        return gape.solve(gape.Automaton(alpha, mu, transition_by=by), weighted).weights
+
+    alpha, mu, _ = machine(states=2, types=2)
+    assert torch.autograd.gradcheck(weights, (alpha, mu, edge_weight))
+    assert torch.autograd.gradgradcheck(weights, (alpha, mu, edge_weight))
+
+
+def test_a_basis_computed_once_serves_every_automaton_and_its_gradient():
+    basis = gape.prepare(UNDIRECTED)
+    for seed in range(3):
+        alpha, mu, _ = machine(seed=seed)
+        ready = gape.solve(gape.Automaton(alpha, mu), UNDIRECTED, basis=basis)
+        fresh = gape.solve(gape.Automaton(alpha, mu), UNDIRECTED, solver=Schur())
+        assert torch.allclose(ready.weights, fresh.weights, atol=1e-10)
+        probe = torch.randn_like(ready.weights)
+        for a, b in zip(
+            torch.autograd.grad((ready.weights * probe).sum(), (alpha, mu)),
+            torch.autograd.grad((fresh.weights * probe).sum(), (alpha, mu)),
+            strict=True,
+        ):
+            assert torch.allclose(a, b, atol=1e-9)
+
+
+def test_a_basis_of_another_graph_or_matrix_is_refused():
+    basis = gape.prepare(UNDIRECTED)
+    automaton = gape.Automaton.random(states=2, labels=2)
+    with pytest.raises(ValueError, match="random_walk"):
+        gape.solve(automaton, UNDIRECTED, basis=basis, matrix="random_walk")
+    with pytest.raises(ValueError, match="prepare it for this graph"):
+        gape.solve(automaton, DIRECTED, basis=basis)
+
+
+def test_complex_transitions_have_gradients_too():
+    generator = torch.Generator().manual_seed(0)
+    mu = (0.3 * torch.randn(2, 2, generator=generator, dtype=torch.complex128)).requires_grad_()
+    alpha = torch.randn(2, 2, generator=generator, dtype=torch.complex128, requires_grad=True)
+
+    def weights(alpha, mu):
+        return gape.solve(gape.Automaton(alpha, mu), UNDIRECTED, solver=Krylov()).weights
+
+    assert torch.autograd.gradcheck(weights, (alpha, mu))
+
+
+def test_training_steps_can_repeat_on_one_graph_object():
+    edge_weight = torch.ones(6, dtype=torch.float64, requires_grad=True)
+    graph = gape.Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+    graph = gape.Graph(graph.edge_index, 3, edge_weight=edge_weight)
+    automaton = gape.Automaton.random(states=3, damping=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AlgebraicOnlyWarning)
+        gradients = []
+        for _ in range(2):
+            edge_weight.grad = None
+            gape.solve(automaton, graph, matrix="random_walk").weights.square().sum().backward()
+            gradients.append(edge_weight.grad.clone())
+    assert torch.equal(*gradients)

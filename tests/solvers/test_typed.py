@@ -1,0 +1,76 @@
+"""Transitions per node label or edge type: the paper's own Definition 2."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import gape
+from gape.solvers import FixedPoint, Kronecker, Krylov
+from tests.solvers.oracle import enumerate_runs, graphs, typed_weights
+
+pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
+
+
+def typed_automaton(by, types, labels, damping, seed, states=3):
+    rng = np.random.default_rng(seed)
+    return gape.Automaton(
+        rng.standard_normal((states, labels)),
+        damping * rng.standard_normal((types, states, states)),
+        transition_by=by,
+    )
+
+
+@pytest.mark.parametrize("solver", [None, FixedPoint(restart=7), Kronecker()], ids=str)
+@pytest.mark.parametrize("by", ["node", "edge"])
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_typed_transitions_get_the_dense_solution(by, solver, data):
+    graph = data.draw(graphs(labels=3, max_nodes=6))
+    types = data.draw(st.lists(st.integers(0, 2), min_size=graph.num_edges, max_size=graph.num_edges))
+    graph = gape.Graph(graph.edge_index, graph.num_nodes, graph.edge_weight, graph.labels, edge_type=types)
+    automaton = typed_automaton(by, 3, 3, data.draw(st.sampled_from([0.05, 0.4])), data.draw(st.integers(0, 99)))
+    expected = typed_weights(automaton, graph)
+    assume(np.abs(expected).max() < 1e4)
+    solution = gape.solve(automaton, graph, solver=solver)
+    np.testing.assert_allclose(solution.weights, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_the_label_of_the_node_being_left_chooses_the_transition():
+    # 0 → 1 → 2 with labels 0, 1, 1: enumeration reads μ of the node left.
+    graph = gape.Graph.from_edges([(0, 1), (1, 2)], labels=[0, 1, 1])
+    automaton = typed_automaton("node", 2, 2, 0.7, seed=4, states=2)
+    np.testing.assert_allclose(
+        gape.solve(automaton, graph).weights, enumerate_runs(automaton, graph, longest=2), atol=1e-12
+    )
+
+
+def test_equal_matrices_for_all_types_are_one_matrix():
+    graph = gape.Graph.from_edges([(0, 1), (1, 2), (2, 0), (1, 0)], labels=[0, 1, 1])
+    plain = gape.Automaton.random(states=3, damping=0.2, labels=2)
+    typed = gape.Automaton(plain.initial, plain.transition.expand(2, 3, 3))
+    np.testing.assert_allclose(gape.solve(typed, graph).weights, gape.solve(plain, graph).weights, atol=1e-11)
+
+
+def test_nilpotent_transitions_whose_products_grow_are_not_taken_for_convergent():
+    # Each μ has radius 0; taken in turn on a 2-cycle their product has radius 25.
+    up, down = np.array([[0.0, 5.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [5.0, 0.0]])
+    graph = gape.Graph.from_edges([(0, 1), (1, 0)], labels=[0, 1])
+    automaton = gape.Automaton(np.ones((2, 2)), np.stack([up, down]))
+    solution = gape.solve(automaton, graph)
+    assert solution.status == [gape.Status.ALGEBRAIC]
+    assert float(solution.spectral_radius) >= 5 - 1e-6
+    np.testing.assert_allclose(solution.weights, typed_weights(automaton, graph), atol=1e-10)
+
+
+def test_wrong_solvers_and_missing_types_are_refused():
+    graph = gape.Graph.from_edges([(0, 1)], labels=[0, 1])
+    by_edge = typed_automaton("edge", 2, 1, 0.1, seed=0)
+    with pytest.raises(ValueError, match="edge_type"):
+        gape.solve(by_edge, graph)
+    with pytest.raises(ValueError, match="type 5"):
+        gape.solve(by_edge, gape.Graph.from_edges([(0, 1)], edge_type=[5]))
+    with pytest.raises(ValueError, match="FixedPoint"):
+        gape.solve(typed_automaton("node", 2, 2, 0.1, seed=0), graph, solver=Krylov())
+    with pytest.raises(ValueError, match="diagonal"):
+        gape.solve(by_edge, gape.Graph.from_edges([(0, 1)], edge_type=[0]), matrix="laplacian")

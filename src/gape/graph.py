@@ -194,7 +194,7 @@ class Graph:
     def edge_ptr(self) -> Tensor | None:
         """``[graphs + 1]``: where each graph's edges begin, ``None`` if they are not stored graph by graph."""
         if self.adjacency.source_sorted:
-            return torch.searchsorted(self.edge_index[0], self.ptr)
+            return torch.searchsorted(self.edge_index[0].contiguous(), self.ptr.contiguous())
         graph_of_edge = self.batch[self.edge_index[0]]
         if not bool((graph_of_edge[1:] >= graph_of_edge[:-1]).all()):
             return None

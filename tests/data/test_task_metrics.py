@@ -5,7 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gape.data import Task, metrics_for
+from gape.data import Task
+from gape.data.metrics import metrics_for
 
 
 def macro_recall(predicted: torch.Tensor, target: torch.Tensor, classes: int) -> float:

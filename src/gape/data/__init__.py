@@ -6,7 +6,6 @@ from gape.data.cycles import Cycles
 from gape.data.cycles_v import CyclesV
 from gape.data.dataset import GraphDataset
 from gape.data.flat import FlatGraphs
-from gape.data.metrics import PerBatchMean, metrics_for
 from gape.data.pcqm4mv2 import PCQM4Mv2
 from gape.data.planar import Planar
 from gape.data.qm9 import QM9
@@ -26,14 +25,12 @@ __all__ = [
     "GraphDataset",
     "PCQM4Mv2",
     "Pattern",
-    "PerBatchMean",
     "Planar",
     "Split",
     "Task",
     "Zinc",
     "edge_count_baseline",
     "load",
-    "metrics_for",
     "names",
     "options",
 ]

@@ -13,6 +13,9 @@ except ImportError as error:
     raise SystemExit("gape: the command line needs Typer and Rich: pip install 'gape[cli]'") from error
 
 from gape import __version__
+from gape.cli.cache import cache
+from gape.cli.encode import encode
+from gape.cli.encodings import encodings
 from gape.cli.runtime import runtime
 
 app = typer.Typer(
@@ -21,6 +24,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+# Settings of the encoding are options that Typer does not know.
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(encode)
+app.command()(encodings)
+app.command()(cache)
 app.command()(runtime)
 
 # The common ancestor of Typer's own complaints about arguments; which module it lives in depends on Typer's version.

@@ -1,0 +1,42 @@
+"""``gape cache``: how much is kept of what was computed before, and away with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all encodings that are kept.")] = False,
+    folder: Annotated[
+        Path | None, typer.Option(help="The cache's folder. Default: $GAPE_CACHE, else the platform's cache folder.")
+    ] = None,
+) -> None:
+    """Show the cache of encodings: where it is, how many there are, how large they are; or clear it."""
+    from gape.store import Store
+
+    store = Store(folder)
+    if clear:
+        number = len(store)
+        freed = store.clear()
+        typer.echo(f"{store.folder}: removed {_entries(number)}, {_size(freed)}")
+    else:
+        typer.echo(f"{store.folder}: {_entries(len(store))}, {_size(store.size)}")
+
+
+def _entries(number: int) -> str:
+    return "1 encoding" if number == 1 else f"{number:,} encodings"
+
+
+def _size(bytes_: float) -> str:
+    """
+    >>> _size(0), _size(1536), _size(3 * 2**30)
+    ('0 bytes', '1.5 KiB', '3.0 GiB')
+    """
+    units = ["GiB", "MiB", "KiB", "bytes"]
+    while bytes_ >= 1024 and len(units) > 1:
+        bytes_ /= 1024
+        units.pop()
+    return f"{bytes_:,.0f} {units[-1]}" if units[-1] == "bytes" else f"{bytes_:,.1f} {units[-1]}"

@@ -1,0 +1,125 @@
+"""What ``gape encode`` does once it is clear what is wanted: read, encode piece by piece, write, sum up."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from gape.encodings.base import Encoding
+from gape.encodings.pairs import Pairs
+from gape.files.named import NamedGraphs
+from gape.files.read import read_graphs
+from gape.files.undirected import undirected
+from gape.files.write import check_output, write_encoding
+from gape.graph import Graph
+from gape.solvers.solution import AlgebraicOnlyWarning, SolveError, Status
+from gape.store import Store
+
+# Graphs are encoded in runs of about so many nodes and edges, so that the bar moves and all processors have work.
+PIECE = 1 << 18
+
+
+def run(
+    source: Path,
+    output: Path,
+    name: str,
+    encoding: Encoding,
+    *,
+    undirect: bool,
+    cache: bool,
+    quiet: bool,
+    notes: list[str],
+) -> None:
+    """Read ``source``, encode its graphs and write ``output``."""
+    check_output(output, encoding.pairwise)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
+        task = progress.add_task(f"reading {source.name}", total=None)
+        named = read_graphs(source)
+        if undirect:
+            named = undirected(named)
+        progress.reset(task, description=f"encoding ({name})", total=named.graph.num_graphs)
+        counts: Counter[Status] = Counter()
+        found = []
+        for piece, first in _pieces(named.graph):
+            found.append(_encode(piece, encoding, Store() if cache else None, counts, named, first))
+            progress.advance(task, piece.num_graphs)
+        values = _join(found)
+        progress.reset(task, description=f"writing {output.name}", total=None)
+        write_encoding(output, values, named, name=name.replace("-", "_"), settings=f"{name}: {encoding!r}")
+    if not quiet:
+        _sum_up(output, name, values, named, counts, [*named.notes, *notes])
+
+
+def _pieces(graph: Graph) -> Iterator[tuple[Graph, int]]:
+    """Runs of whole graphs, and the number of the first graph of each."""
+    if graph.num_graphs == 1:
+        yield graph, 0
+        return
+    edges = torch.bincount(graph.batch[graph.edge_index[0]], minlength=graph.num_graphs)
+    filled = ((graph.sizes + edges).cumsum(0) // PIECE).tolist()
+    first = 0
+    for i in range(1, graph.num_graphs + 1):
+        if i == graph.num_graphs or filled[i] != filled[first]:
+            yield graph.slice(first, i), first
+            first = i
+
+
+def _encode(
+    piece: Graph, encoding: Any, store: Store | None, counts: Counter[Status], named: NamedGraphs, first: int
+) -> torch.Tensor | Pairs:
+    if not hasattr(encoding, "solve"):
+        return store.encode(piece, encoding) if store is not None else encoding(piece)  # type: ignore[no-any-return]
+    # Encodings that solve an equation come with a certificate, which the store does not keep.
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AlgebraicOnlyWarning)  # the summary says it
+            solution = encoding.solve(piece)
+    except SolveError as error:
+        failed = next(i for i, status in enumerate(error.solution.status) if not status.ok)
+        status = error.solution.status[failed]
+        graph = "the graph" if named.graphs is None else f"graph {named.graphs[first + failed]!s}"
+        raise ValueError(f"{graph} cannot be encoded; {status}") from error
+    counts.update(solution.counts())
+    return Pairs(solution.weights, piece.sizes) if encoding.pairwise else solution.weights
+
+
+def _join(found: list[Any]) -> torch.Tensor | Pairs:
+    if isinstance(found[0], Pairs):
+        return Pairs(torch.cat([part.values for part in found]), torch.cat([part.sizes for part in found]))
+    return torch.cat(found)
+
+
+def _sum_up(
+    output: Path,
+    name: str,
+    values: torch.Tensor | Pairs,
+    named: NamedGraphs,
+    counts: Counter[Status],
+    notes: list[str],
+) -> None:
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+    graph = named.graph
+    each = list((values.values if isinstance(values, Pairs) else values).shape[1:])
+    shape = " × ".join(map(str, ["n", "n", *each] if isinstance(values, Pairs) else [graph.num_nodes, *each]))
+    graphs = "1 graph" if graph.num_graphs == 1 else f"{graph.num_graphs:,} graphs"
+    typer.echo(f"{output}: {name}, {graphs}, {graph.num_nodes:,} nodes, {shape}")
+    if counts:
+        singular = counts[Status.LEAST_SQUARES] + counts[Status.SINGULAR]
+        typer.echo(
+            f"certificates: {counts[Status.RUN_SUM]:,} converged (sum over all runs), "
+            f"{counts[Status.ALGEBRAIC]:,} algebraic only, {singular:,} singular (least squares)"
+        )
+        rest = sum(counts.values()) - counts[Status.RUN_SUM] - counts[Status.ALGEBRAIC] - singular
+        if rest:
+            typer.echo(f"not solved: {rest:,}")

@@ -1,0 +1,78 @@
+"""``gape encodings``: all encodings and their settings."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def encodings(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Explain every setting of these.")
+    ] = None,
+) -> None:
+    """List the encodings and their settings with defaults."""
+    from rich.console import Console
+
+    console = Console()
+    if names:
+        for table in [_explained(name) for name in names]:
+            console.print(table)
+    else:
+        console.print(_overview())
+        console.print("Every setting of one explained: gape encodings NAME", highlight=False)
+
+
+def _overview() -> Table:
+    from rich.table import Table
+
+    from gape.encodings import registry
+
+    table = Table("name", "what it is", "settings and defaults", show_lines=True)
+    first: dict[Any, str] = {}
+    for name in registry.names():
+        kind, fixed = registry.REGISTRY[name]
+        settings = {setting.name: setting.default for setting in registry.settings_of(name)}
+        if kind in first:
+            what, settings = f"{first[kind]} with other defaults", dict(fixed)
+        else:
+            what = _plain(registry.summary(name))
+        first.setdefault(kind, name)
+        table.add_row(name, what, " ".join(f"{_option(key)} {_shown(value)}" for key, value in settings.items()))
+    return table
+
+
+def _explained(name: str) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from gape.encodings import registry
+
+    title = f"{name}: {escape(_plain(registry.summary(name)))}"
+    table = Table("setting", "default", "meaning", title=title, title_justify="left")
+    for setting in registry.settings_of(name):
+        choices = f"One of {', '.join(map(str, setting.choices))}: " if setting.choices else ""
+        table.add_row(_option(setting.name), _shown(setting.default), escape(choices + _plain(setting.help)))
+    return table
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _shown(default: object) -> str:
+    text = str(default).removeprefix("torch.")
+    return text.lower() if isinstance(default, bool) else text
+
+
+def _plain(text: str) -> str:
+    """
+    >>> _plain("``k`` of :class:`gape.Graph`, see :mod:`gape.walk`")
+    'k of gape.Graph, see gape.walk'
+    """
+    return re.sub(r":\w+:`([^`]*)`", r"\1", text).replace("``", "")

@@ -1,0 +1,128 @@
+"""``write_encoding``: encodings with the names of their nodes, as parquet, csv, npz or npy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from gape.encodings.pairs import Pairs
+from gape.files.atomic import replacing
+from gape.files.named import NamedGraphs
+
+ENDINGS = (".parquet", ".csv", ".npz", ".npy")
+
+
+def check_output(path: str | os.PathLike[str], pairwise: bool) -> None:
+    """Refuse a path that :func:`write_encoding` could not write to, before anything is computed."""
+    path = Path(path)
+    if path.suffix not in ENDINGS:
+        raise ValueError(f"{path}: cannot write a file that ends in {path.suffix!r}; known are {', '.join(ENDINGS)}")
+    if pairwise and path.suffix != ".npz":
+        raise ValueError(
+            f"{path}: this encoding has a number for each pair of nodes, which {path.suffix} files have no place for; "
+            "write it to a .npz file"
+        )
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder")
+
+
+def write_encoding(
+    path: str | os.PathLike[str], values: Tensor | Pairs, named: NamedGraphs, *, name: str = "pe", settings: str = ""
+) -> None:
+    """Write an encoding whole or not at all, in the form that the ending of ``path`` asks for.
+
+    ============  =====================================================================================================
+    ending        what is written
+    ============  =====================================================================================================
+    ``.parquet``  columns ``graph`` (if the graphs have names), ``node``, ``{name}_0``, ``{name}_1``, …; the settings
+                  are in the schema's metadata
+    ``.csv``      the same columns
+    ``.npz``      arrays ``encoding`` ``[num_nodes, k]``, ``node``, ``graph``, ``ptr`` and ``settings``. Encodings of
+                  pairs: ``encoding`` ``[n, n, …]`` for one graph; for many, flat ``[Σ n², …]`` with ``matrix_ptr``,
+                  where graph ``i`` is ``encoding[matrix_ptr[i]:matrix_ptr[i + 1]].reshape(n, n, …)``
+    ``.npy``      the array ``[num_nodes, k]``; names go to a second file, ``….nodes.csv``, line by line
+    ============  =====================================================================================================
+
+    Args:
+        path: the file.
+        values: ``[num_nodes, k]`` or ``[num_nodes, k, c]``, or :class:`Pairs` for ``.npz``.
+        named: the graphs that were encoded.
+        name: start of the columns' names.
+        settings: complete description of the encoding, kept in parquet and npz files.
+    """
+    path = Path(path)
+    check_output(path, isinstance(values, Pairs))
+    if path.suffix == ".npy" and isinstance(values, Tensor):
+        names = path.with_suffix(".nodes.csv")
+        _replace(names, lambda file: _csv(file, _name_columns(named)))
+        _replace(path, lambda file: _npy(file, values.cpu().numpy()))
+    elif path.suffix == ".npz":
+        _replace(path, lambda file: _npz(file, values, named, settings))
+    elif isinstance(values, Tensor):
+        columns = _name_columns(named) | _value_columns(values, name)
+        write = _parquet if path.suffix == ".parquet" else _csv
+        _replace(path, lambda file: write(file, columns, settings))
+
+
+def _replace(path: Path, write: Callable[[Path], None]) -> None:
+    with replacing(path) as temporary:
+        write(temporary)
+
+
+def _name_columns(named: NamedGraphs) -> dict[str, Any]:
+    of_node = named.graph_of_node
+    return {"node": named.nodes} if of_node is None else {"graph": of_node, "node": named.nodes}
+
+
+def _value_columns(values: Tensor, name: str) -> dict[str, Any]:
+    array = values.cpu().numpy()
+    return {"_".join([name, *map(str, place)]): array[:, *place] for place in np.ndindex(*array.shape[1:])}
+
+
+def _npy(file: Path, array: Any) -> None:
+    with open(file, "wb") as out:
+        np.save(out, array, allow_pickle=False)
+
+
+def _npz(file: Path, values: Tensor | Pairs, named: NamedGraphs, settings: str) -> None:
+    arrays = _name_columns(named) | {"ptr": named.graph.ptr.cpu().numpy(), "settings": np.array(settings)}
+    if isinstance(values, Tensor):
+        arrays["encoding"] = values.cpu().numpy()
+    elif named.graphs is None:
+        arrays["encoding"] = values.matrices()[0].cpu().numpy()
+    else:
+        arrays |= {"encoding": values.values.cpu().numpy(), "matrix_ptr": values.ptr.cpu().numpy()}
+    with open(file, "wb") as out:
+        np.savez(out, **arrays)
+
+
+def _parquet(file: Path, columns: dict[str, Any], settings: str = "") -> None:
+    arrow = _pyarrow()
+    table = arrow.table(columns).replace_schema_metadata({"gape.encoding": settings})
+    arrow.parquet.write_table(table, file)
+
+
+def _csv(file: Path, columns: dict[str, Any], settings: str = "") -> None:
+    arrow = _pyarrow()
+    plain = arrow.csv.WriteOptions(include_header=False, quoting_style="needed")
+    with open(file, "wb") as out:
+        # PyArrow would put the header in quotation marks. These names need none.
+        out.write((",".join(columns) + "\n").encode())
+        arrow.csv.write_csv(arrow.table(columns), out, plain)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("writing parquet and csv needs PyArrow: pip install 'gape[cli]'") from error
+    return pyarrow

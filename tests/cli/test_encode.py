@@ -1,0 +1,198 @@
+"""`gape encode`: what is in the output is what the library gives, under the names of the input."""
+
+import csv
+
+import networkx as nx
+import numpy as np
+import pyarrow.parquet
+import pytest
+import torch
+
+import gape
+from gape.cli import main
+from gape.encodings import GAPE, RandomWalk, names
+from gape.store import Store
+
+FRIENDS = "source,target,weight,graph\nann,bob,2,work\nbob,cid,1,home\ncid,bob,3,work\nann,cid,0.5,home\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder to work in, with a cache of its own."""
+    monkeypatch.setenv("GAPE_CACHE", str(tmp_path / "cache"))
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    (work / "friends.csv").write_text(FRIENDS)
+    return work
+
+
+def run(capsys, *words, code=0):
+    """Standard output and standard error of `gape encode`."""
+    with pytest.raises(SystemExit) as exit_:
+        main(["encode", *map(str, words)])
+    out, err = capsys.readouterr()
+    assert (exit_.value.code or 0) == code, err
+    return out, err
+
+
+def by_hand():
+    """The same two graphs, built without any file; nodes ann, bob, cid and bob, cid, ann."""
+    work = gape.Graph.from_edges([(0, 1), (2, 1)], edge_weight=[2.0, 3.0])
+    home = gape.Graph.from_edges([(0, 1), (2, 1)], edge_weight=[1.0, 0.5])
+    keys = [("work", name) for name in ("ann", "bob", "cid")] + [("home", name) for name in ("bob", "cid", "ann")]
+    return gape.Graph.union([work, home]), keys
+
+
+def test_every_output_form_holds_the_rows_of_the_library_under_their_names(capsys, folder):
+    graph, keys = by_hand()
+    rows = GAPE(states=4, damping=0.1, seed=3)(graph).numpy()
+    expected = dict(zip(keys, rows.tolist(), strict=True))
+    for name in ("pe.parquet", "pe.csv", "pe.npz", "pe.npy"):
+        run(capsys, "friends.csv", "-e", "gape", "--states", 4, "--damping=0.1", "--seed", 3, "-o", name)
+
+    table = pyarrow.parquet.read_table("pe.parquet").to_pylist()
+    columns = [f"gape_{i}" for i in range(4)]
+    assert {(r["graph"], r["node"]): [r[c] for c in columns] for r in table} == expected
+    with open("pe.csv", newline="") as file:
+        found = {(r["graph"], r["node"]): [float(r[c]) for c in columns] for r in csv.DictReader(file)}
+    assert {key: np.float32(row).tolist() for key, row in found.items()} == expected
+    with np.load("pe.npz") as arrays:
+        assert np.array_equal(arrays["encoding"], rows)
+        assert list(zip(arrays["graph"], arrays["node"], strict=True)) == keys
+        assert arrays["ptr"].tolist() == [0, 3, 6]
+        assert "seed=3" in str(arrays["settings"])
+    assert np.array_equal(np.load("pe.npy"), rows)
+    with open("pe.nodes.csv", newline="") as file:
+        assert [(r["graph"], r["node"]) for r in csv.DictReader(file)] == keys
+
+
+def test_parquet_keeps_whole_numbers_as_numbers_and_the_settings(capsys, folder):
+    (folder / "numbers.csv").write_text("source,target\n10,2\n2,7\n")
+    run(capsys, "numbers.csv", "-e", "rw", "-o", "pe.parquet")
+    table = pyarrow.parquet.read_table("pe.parquet")
+    assert table.column("node").to_pylist() == [2, 7, 10]
+    assert table.schema.metadata[b"gape.encoding"].startswith(b"rw: RandomWalk(")
+
+
+@pytest.mark.filterwarnings("ignore::gape.solvers.solution.AlgebraicOnlyWarning")
+@pytest.mark.parametrize("name", names())
+def test_every_encoding_runs_from_the_shell_with_its_defaults(capsys, folder, name):
+    graph = nx.karate_club_graph()
+    nx.write_graphml(nx.relabel_nodes(graph, {0: "Mr. Hi"}), "karate.graphml")
+    run(capsys, "karate.graphml", "-e", name, "-o", "pe.npz")
+    expected = gape.encode(gape.as_graph(graph), name)
+    expected = expected.matrices()[0] if isinstance(expected, gape.encodings.Pairs) else expected
+    with np.load("pe.npz") as arrays:
+        assert arrays["node"][0] == "Mr. Hi"
+        torch.testing.assert_close(torch.from_numpy(arrays["encoding"]), expected, equal_nan=True)
+
+
+def test_certificates_are_summed_up(capsys, folder):
+    (folder / "mixed.csv").write_text("source,target,graph\na,b,one\nb,a,one\na,b,two\n")
+    out, _ = run(capsys, "mixed.csv", "-e", "gape", "--damping", 0.5, "-o", "pe.npz")
+    assert "2 converged (sum over all runs), 0 algebraic only, 0 singular" in out
+    out, _ = run(capsys, "mixed.csv", "-e", "gape", "--damping", 1.5, "-o", "pe.npz")
+    assert "1 converged (sum over all runs), 1 algebraic only, 0 singular" in out
+    # A row-stochastic automaton on one edge: both have the eigenvalue 1.
+    out, _ = run(capsys, "mixed.csv", "-e", "gape-star", "-o", "pe.npz")
+    assert "1 converged (sum over all runs), 0 algebraic only, 1 singular" in out
+
+
+def test_an_unsolvable_graph_is_named_and_nothing_is_written(capsys, folder):
+    (folder / "mixed.csv").write_text("source,target,graph\na,b,fine\na,b,broken\nb,a,broken\n")
+    words = ("mixed.csv", "-e", "gape-star", "--on-singular", "raise", "-o", "pe.npz")
+    _, err = run(capsys, *words, code=2)
+    assert err.startswith("gape: graph broken cannot be encoded; singular: ")
+    assert sorted(path.name for path in folder.iterdir()) == ["friends.csv", "mixed.csv"]
+
+
+def test_pieces_give_what_the_whole_gives(capsys, folder, monkeypatch):
+    monkeypatch.setattr("gape.cli.encoding_job.PIECE", 4)
+    graph, _ = by_hand()
+    for name in ("gape", "rw"):
+        run(capsys, "friends.csv", "-e", name, "-o", "pe.npy")
+        assert np.allclose(np.load("pe.npy"), gape.encode(graph, name), rtol=1e-6)
+    run(capsys, "friends.csv", "-e", "gape", "--readout", "pair", "--states", 2, "-o", "pe.npz")
+    with np.load("pe.npz") as arrays:
+        assert np.allclose(arrays["encoding"], GAPE(states=2, readout="pair")(graph).values, rtol=1e-6)
+        assert arrays["matrix_ptr"].tolist() == [0, 9, 18]
+
+
+def test_undirected_takes_edges_both_ways(capsys, folder):
+    (folder / "path.csv").write_text("source,target\n0,1\n1,2\n")
+    run(capsys, "path.csv", "-e", "rw", "--length", 2, "--undirected", "-o", "pe.npy")
+    assert np.allclose(np.load("pe.npy"), [[0, 0.5], [0, 1], [0, 0.5]])
+
+
+def test_settings_may_stand_before_the_file(capsys, folder):
+    run(capsys, "--relative", "--states", 2, "friends.csv", "--damping", 0.5, "-e", "gape", "-o", "pe.npz")
+    with np.load("pe.npz") as arrays:
+        assert "states=2, damping=0.5, relative=True" in str(arrays["settings"])
+
+
+def test_a_seed_where_none_is_needed_is_mentioned(capsys, folder):
+    _, err = run(capsys, "friends.csv", "-e", "rw", "--seed", 1, "-o", "pe.npy")
+    assert "rw draws no random numbers" in err
+    _, err = run(capsys, "friends.csv", "-e", "rw", "--seed", 1, "-q", "-o", "pe.npy")
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("friends.csv", "-e", "gape*", "-o", "pe.csv"), "there are gape, gape-star"),
+        (("friends.csv", "-e", "gape", "--stats", "3", "-o", "pe.csv"), "no setting 'stats'; it has"),
+        (("friends.csv", "-e", "gape", "--states", "few", "-o", "pe.csv"), "states must be a whole number, got 'few'"),
+        (("friends.csv", "-e", "gape", "--states", "0", "-o", "pe.csv"), "states must be at least 1"),
+        (("friends.csv", "-e", "gape", "--damping", "-1", "-o", "pe.csv"), "damping must be"),
+        (("friends.csv", "-e", "gape", "--states", "-o", "pe.csv"), "--states needs a value"),
+        (("friends.csv", "-e", "gape", "--states", "2", "--states", "3", "-o", "pe.csv"), "--states was given twice"),
+        (("friends.csv", "more.csv", "-e", "gape", "-o", "pe.csv"), "expected one input file"),
+        (("friends.csv", "-e", "gape", "-z", "-o", "pe.csv"), "no such option: -z"),
+        (("friends.csv", "-e", "gape", "-o", "pe.xls"), "known are .parquet, .csv, .npz, .npy"),
+        (("friends.csv", "-e", "gape", "-o", "nowhere/pe.csv"), "there is no folder nowhere"),
+        (("friends.csv", "-e", "gape", "-o", "."), "cannot write"),
+        (("missing.csv", "-e", "gape", "-o", "pe.csv"), "there is no file missing.csv"),
+        (("bad.csv", "-e", "gape", "-o", "pe.csv"), "bad.csv: 1 bad row. line 3, 'a': has 1 values"),
+        (("friends.csv", "-e", "gape", "--readout", "pair", "-o", "pe.csv"), "write it to a .npz file"),
+    ],
+)
+def test_mistakes_cost_one_line_and_leave_nothing_behind(capsys, folder, words, complaint):
+    (folder / "bad.csv").write_text("source,target\na,b\na\n")
+    out, err = run(capsys, *words, code=2)
+    assert out == ""
+    assert complaint in err
+    assert err.count("\n") == 1
+    assert sorted(path.name for path in folder.iterdir()) == ["bad.csv", "friends.csv"]
+
+
+@pytest.mark.parametrize("name", ["pe.parquet", "pe.csv", "pe.npz", "pe.npy"])
+def test_a_failing_write_keeps_the_old_file_and_leaves_no_other(capsys, folder, monkeypatch, name):
+    (folder / name).write_text("old")
+
+    def fail(file, *rest, **more):
+        with open(file, "wb") as out:
+            out.write(b"half")
+        raise OSError("disk full")
+
+    for writer in ("_parquet", "_csv", "_npz", "_npy"):
+        monkeypatch.setattr(f"gape.files.write.{writer}", fail)
+    _, err = run(capsys, "friends.csv", "-e", "rw", "-o", name, code=2)
+    assert err == "gape: disk full\n"
+    assert (folder / name).read_text() == "old"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(["friends.csv", name])
+
+
+def test_what_took_long_is_kept_and_found_again(capsys, folder, monkeypatch):
+    monkeypatch.setattr("gape.store.QUICK", 0.0)
+    monkeypatch.setattr("gape.store.WORTH", 0.0)
+    words = ("friends.csv", "-e", "rw", "--length", 3, "-o", "pe.npy")
+    run(capsys, *words, "--no-cache")
+    assert len(Store()) == 0
+    run(capsys, *words)
+    assert len(Store()) == 1
+    first = np.load("pe.npy")
+    monkeypatch.setattr(RandomWalk, "__call__", None)
+    run(capsys, *words)
+    assert np.array_equal(np.load("pe.npy"), first)

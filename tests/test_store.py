@@ -1,0 +1,225 @@
+"""The store gives back what was computed, bit by bit, and never anything else."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+from dataclasses import dataclass
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gape import Graph
+from gape.encodings.base import Encoding
+from gape.encodings.pairs import Pairs
+from gape.encodings.random_walk import RandomWalk
+from gape.store import Store, default_folder
+
+RING = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+
+
+@dataclass(frozen=True)
+class Slow(Encoding):
+    """Counts its calls and takes a while."""
+
+    seconds: float = 0.0
+
+    def __call__(self, graph):
+        calls.append(self)
+        time.sleep(self.seconds)
+        return torch.full((graph.num_nodes, 2), 0.1, dtype=self.dtype)
+
+
+@dataclass(frozen=True)
+class Sizes(Encoding):
+    """Every pair has the size of its graph."""
+
+    pairwise = True
+
+    def __call__(self, graph):
+        return Pairs(graph.sizes.repeat_interleave(graph.sizes.square()), graph.sizes)
+
+
+calls: list[Slow] = []
+
+
+@pytest.fixture(autouse=True)
+def _no_calls_yet():
+    calls.clear()
+
+
+def test_what_was_computed_before_is_read_and_not_computed(tmp_path):
+    store = Store(tmp_path, always=True)
+    first, again = store.encode(RING, Slow()), store.encode(RING, Slow())
+    assert len(calls) == len(store) == 1
+    assert torch.equal(first, again)
+    assert first.dtype == again.dtype
+
+
+def test_encodings_of_pairs_are_kept_too(tmp_path):
+    store = Store(tmp_path, always=True)
+    batch = Graph.union([RING, Graph.from_edges([(0, 1)])])
+    first, again = store.encode(batch, Sizes()), store.encode(batch, Sizes())
+    assert isinstance(again, Pairs)
+    assert torch.equal(first.values, again.values)
+    assert torch.equal(first.sizes, again.sizes)
+
+
+graphs = st.builds(
+    lambda n, edges, weighted: Graph.from_edges(
+        [(u % n, v % n) for u, v in edges],
+        num_nodes=n,
+        edge_weight=[0.5 + i for i in range(len(edges))] if weighted else None,
+    ),
+    st.integers(1, 5),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=6),
+    st.booleans(),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
+@given(batch=st.lists(graphs.filter(lambda g: g.edge_weight is None), min_size=1, max_size=3), length=st.integers(1, 5))
+def test_the_store_gives_what_the_encoding_gives(tmp_path, batch, length):
+    store, graph, encoding = Store(tmp_path, always=True), Graph.union(batch), RandomWalk(length=length)
+    for _ in range(2):
+        assert torch.equal(store.encode(graph, encoding), encoding(graph))
+
+
+def test_anything_that_could_change_the_result_changes_the_name(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    edges = torch.tensor([[0, 1], [1, 2]])
+    base = Graph(edges, 4)
+    others = [
+        Graph(edges, 5),
+        Graph(edges.flip(0), 4),
+        Graph(edges, 4, edge_weight=torch.ones(2)),
+        Graph(edges, 4, edge_weight=torch.ones(2).double()),
+        Graph(edges, 4, edge_weight=torch.tensor([1.0, 2.0])),
+        Graph(edges, 4, labels=torch.tensor([0, 1, 0, 0])),
+        Graph(edges, 4, labels=torch.tensor([0, 0, 1, 0])),
+        Graph(edges, 4, edge_type=torch.tensor([0, 1])),
+        Graph(edges, 4, ptr=torch.tensor([0, 3, 4])),
+    ]
+    settings_ = [Slow(), Slow(seconds=1.0), Slow(dtype=torch.float64), Sizes(), RandomWalk(length=3)]
+    paths = [store.path(graph, Slow()) for graph in [base, *others]]
+    paths += [store.path(base, encoding) for encoding in settings_[1:]]
+    monkeypatch.setattr(Slow, "version", 2)
+    paths.append(store.path(base, Slow()))
+    assert len(set(paths)) == len(paths)
+
+
+def test_the_name_does_not_depend_on_how_the_tensors_lie_in_memory(tmp_path):
+    store = Store(tmp_path)
+    edges = torch.tensor([[0, 1], [1, 2], [2, 0]])
+    assert store.path(Graph(edges.T, 3), Slow()) == store.path(Graph(edges.T.contiguous(), 3), Slow())
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.3, 0.9, 0.999])
+def test_entries_cut_short_are_computed_anew(tmp_path, keep):
+    store = Store(tmp_path, always=True)
+    first = store.encode(RING, RandomWalk(length=20))
+    (entry,) = store.entries()
+    whole = entry.read_bytes()
+    entry.write_bytes(whole[: int(keep * len(whole))])
+    with pytest.warns(UserWarning, match="is damaged"):
+        again = store.encode(RING, RandomWalk(length=20))
+    assert torch.equal(first, again)
+    assert entry.read_bytes() == whole
+
+
+def test_one_changed_byte_never_changes_a_result(tmp_path):
+    store = Store(tmp_path, always=True)
+    first = store.encode(RING, RandomWalk(length=4))
+    (entry,) = store.entries()
+    whole = entry.read_bytes()
+    noticed = 0
+    for i in range(len(whole)):
+        entry.write_bytes(whole[:i] + bytes([whole[i] ^ 0x55]) + whole[i + 1 :])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            again = store.encode(RING, RandomWalk(length=4))
+        noticed += any("is damaged" in str(warning.message) for warning in caught)
+        assert torch.equal(first, again), f"byte {i}"
+    assert noticed > len(whole) / 4  # the rest are dates and the like, which nobody reads
+
+
+def test_only_what_takes_five_times_as_long_as_reading_it_is_kept(tmp_path):
+    store = Store(tmp_path)
+    store.encode(RING, Slow(seconds=0.0))
+    assert len(store) == 0
+    store.encode(RING, Slow(seconds=0.3))
+    assert len(store) == 1
+    started = time.perf_counter()
+    store.encode(RING, Slow(seconds=0.3))
+    assert time.perf_counter() - started < 0.3 / 5
+
+
+def test_a_folder_that_cannot_be_written_costs_the_entry_only(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    store = Store(tmp_path / "file", always=True)
+    with pytest.warns(UserWarning, match="cannot be kept"):
+        assert store.encode(RING, Slow()).shape == (3, 2)
+
+
+def test_a_failing_write_leaves_nothing_behind(tmp_path, monkeypatch):
+    def fail(file, **arrays):
+        file.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr("numpy.savez", fail)
+    with pytest.warns(UserWarning, match="disk full"):
+        Store(tmp_path, always=True).encode(RING, Slow())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_clearing_frees_everything_also_what_killed_processes_left(tmp_path):
+    store = Store(tmp_path, always=True)
+    store.encode(RING, Slow())
+    for name, age in (("old", 7200), ("young", 0)):
+        left = tmp_path / f".slow-{name}.npz.1-00.part"
+        left.write_bytes(b"x" * 10)
+        os.utime(left, (time.time() - age, time.time() - age))
+    (tmp_path / "notes.txt").write_text("not ours")
+    size = store.size
+    assert size > 0
+    assert store.clear() == size + 10
+    assert (len(store), store.size) == (0, 0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".slow-young.npz.1-00.part", "notes.txt"]
+
+
+def test_processes_share_a_folder_without_harm(tmp_path):
+    program = textwrap.dedent(
+        f"""
+        import torch, warnings
+        from gape import Graph
+        from gape.encodings.random_walk import RandomWalk
+        from gape.store import Store
+
+        warnings.simplefilter("error")
+        store = Store({str(tmp_path)!r}, always=True)
+        rings = [Graph.from_edges([(i, (i + 1) % n) for i in range(n)], undirected=True) for n in range(3, 9)]
+        for turn in range(20):
+            for ring in rings:
+                assert torch.equal(store.encode(ring, RandomWalk(length=8)), RandomWalk(length=8)(ring))
+            if turn % 7 == 0:
+                store.clear()
+        """
+    )
+    running = [subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) for _ in range(2)]
+    for process in running:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors.decode()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_the_default_folder_follows_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("GAPE_CACHE", str(tmp_path / "own"))
+    assert default_folder() == tmp_path / "own" / "encodings"
+    monkeypatch.delenv("GAPE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert Store().folder == tmp_path / "xdg" / "gape" / "encodings"

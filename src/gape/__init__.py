@@ -7,12 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gape import encodings
+    from gape import encodings, labelling, solvers
     from gape.automaton import Automaton
     from gape.encodings import encode
     from gape.graph import Graph
     from gape.interop import as_graph
     from gape.solvers import Solution, SolveError, Status, prepare, solve
+    from gape.store import Store
 
 __all__ = [
     "Automaton",
@@ -20,11 +21,14 @@ __all__ = [
     "Solution",
     "SolveError",
     "Status",
+    "Store",
     "as_graph",
     "encode",
     "encodings",
+    "labelling",
     "prepare",
     "solve",
+    "solvers",
 ]
 __version__ = "0.1.0"
 
@@ -36,16 +40,22 @@ _HOME = {
     "SolveError": "gape.solvers",
     "Status": "gape.solvers",
     "as_graph": "gape.interop",
+    "Store": "gape.store",
     "encode": "gape.encodings",
+    "encodings": "gape.encodings",
     "prepare": "gape.solvers",
     "solve": "gape.solvers",
 }
+_MODULES = ("encodings", "labelling", "solvers")
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"gape.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'gape' has no attribute {name!r}")
-    globals()[name] = value = getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    globals()[name] = value = home if home.__name__ == f"gape.{name}" else getattr(home, name)
     return value
 
 

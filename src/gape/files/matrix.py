@@ -6,7 +6,6 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-import scipy.io
 import scipy.sparse
 
 from gape.files.named import NamedGraphs, numbered
@@ -35,6 +34,8 @@ def read_npz(path: Path) -> NamedGraphs:
 
 def read_mtx(path: Path) -> NamedGraphs:
     """A Matrix Market file; a symmetric one gives an undirected graph."""
+    import scipy.io  # brings threadpoolctl along where there is one
+
     try:
         return numbered(as_graph(scipy.sparse.coo_array(scipy.io.mmread(path))))
     except (ValueError, OverflowError) as error:

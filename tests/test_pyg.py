@@ -1,0 +1,184 @@
+"""The transforms do what the encodings do, wherever PyG takes a transform."""
+
+import copy
+import pickle
+import warnings
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.datasets import FakeDataset
+from torch_geometric.loader import DataLoader
+from torch_geometric.transforms import Compose
+
+from gape import as_graph, encodings, pyg
+from gape.encodings import Pairs
+
+TRANSFORMS = {
+    "add_gape": (pyg.AddGAPE, {"states": 5, "damping": 0.01}, {"states": 6}),
+    "add_random_walk": (pyg.AddRandomWalk, {"length": 4}, {"length": 5}),
+}
+every_transform = pytest.mark.parametrize(("kind", "settings"), [entry[:2] for entry in TRANSFORMS.values()])
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    """Undirected graphs of PyG's own making."""
+    torch.manual_seed(0)
+    return FakeDataset(num_graphs=7, avg_num_nodes=9, avg_degree=3, num_channels=2)
+
+
+def entries(found):
+    return found.values if isinstance(found, Pairs) else found
+
+
+@every_transform
+def test_data_gets_what_the_encoding_gives_and_the_original_stays(kind, settings, dataset):
+    transform, data = kind(**settings), dataset[0]
+    before = data.to_dict()
+    found = transform(data)
+    assert torch.equal(found[transform.attr_name], entries(transform.encoding(as_graph(data))))
+    assert set(found.keys()) == {*before, transform.attr_name}
+    assert set(data.keys()) == set(before)
+
+
+@every_transform
+def test_a_batch_gets_what_its_graphs_get_and_comes_apart_again(kind, settings, dataset):
+    transform = kind(**settings)
+    one_by_one = [transform(data)[transform.attr_name] for data in dataset]
+    batch = transform(Batch.from_data_list(list(dataset)))
+    torch.testing.assert_close(batch[transform.attr_name], torch.cat(one_by_one), rtol=1e-5, atol=1e-6)
+    for data, expected in zip(batch.to_data_list(), one_by_one, strict=True):
+        torch.testing.assert_close(data[transform.attr_name], expected, rtol=1e-5, atol=1e-6)
+
+
+@every_transform
+def test_a_whole_data_set_gets_what_its_graphs_get(kind, settings, dataset):
+    transform = kind(**settings)
+    encoded = transform.over(dataset)
+    assert transform.attr_name not in dataset._data
+    for data, other in zip(dataset, encoded, strict=True):
+        expected = transform(data)[transform.attr_name]
+        torch.testing.assert_close(other[transform.attr_name], expected, rtol=1e-5, atol=1e-6)
+        assert torch.equal(data.edge_index, other.edge_index)
+
+
+@every_transform
+def test_a_view_of_a_data_set_stays_the_same_view(kind, settings, dataset):
+    transform = kind(**settings)
+    view = transform.over(dataset[2:5].shuffle())
+    whole = transform.over(dataset)
+    assert len(view) == 3
+    for i, place in enumerate(view.indices()):
+        assert torch.equal(view[i][transform.attr_name], whole[place][transform.attr_name])
+
+
+@every_transform
+def test_loaders_with_workers_batch_the_encodings(kind, settings, dataset):
+    transform = kind(**settings)
+    lazily = copy.copy(dataset)
+    lazily.transform = transform
+    at_once = next(iter(DataLoader(transform.over(dataset), batch_size=len(dataset))))[transform.attr_name]
+    loader = DataLoader(lazily, batch_size=3, num_workers=2)
+    joined = torch.cat([batch[transform.attr_name] for batch in loader])
+    torch.testing.assert_close(joined, at_once, rtol=1e-5, atol=1e-6)
+
+
+class Rings(InMemoryDataset):
+    """Directed in-memory data set with a processed file, as PyG's own data sets have."""
+
+    processed_file_names = "rings.pt"
+
+    def __init__(self, root, pre_transform=None):
+        super().__init__(root, pre_transform=pre_transform)
+        self.load(self.processed_paths[0])
+
+    def process(self):
+        rings = []
+        for n in (3, 4, 5):
+            nodes = torch.arange(n)
+            forth = torch.stack([nodes, (nodes + 1) % n])
+            rings.append(Data(edge_index=torch.cat([forth, forth.flip(0)], 1), num_nodes=n))
+        self.save(
+            [self.pre_transform(ring) for ring in rings] if self.pre_transform else rings, self.processed_paths[0]
+        )
+
+
+@every_transform
+def test_as_pre_transform_it_is_kept_in_the_processed_file(kind, settings, tmp_path):
+    transform = kind(**settings)
+    expected = [transform(ring)[transform.attr_name] for ring in Rings(str(tmp_path / "plain"))]
+    for _ in range(2):  # made, then loaded
+        rings = Rings(str(tmp_path / "encoded"), pre_transform=Compose([transform]))
+        for ring, rows in zip(rings, expected, strict=True):
+            assert torch.equal(ring[transform.attr_name], rows)
+
+
+@pytest.mark.parametrize(("kind", "settings", "other"), TRANSFORMS.values())
+def test_pyg_notices_a_changed_pre_transform_by_its_repr(kind, settings, other, tmp_path):
+    assert repr(kind(**settings)) == repr(kind(**settings))
+    Rings(str(tmp_path), pre_transform=kind(**settings))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Rings(str(tmp_path), pre_transform=kind(**settings))
+    for changed in (kind(**{**settings, **other}), kind(**settings, attr_name="else")):
+        with pytest.warns(UserWarning, match="pre_transform"):
+            Rings(str(tmp_path), pre_transform=changed)
+
+
+@every_transform
+def test_without_a_name_it_joins_x(kind, settings, dataset):
+    named = kind(**settings)
+    if named.encoding.pairwise:
+        with pytest.raises(ValueError, match="cannot join x"):
+            kind(**settings, attr_name=None)
+        return
+    data = dataset[1]
+    rows = named(data)[named.attr_name]
+    if rows.dim() != 2:
+        with pytest.raises(ValueError, match="cannot join x"):
+            kind(**settings, attr_name=None)(data)
+        return
+    joining = kind(**settings, attr_name=None)
+    assert torch.equal(joining(data).x, torch.cat([data.x, rows], 1))
+    assert torch.equal(joining.over(dataset)[1].x[:, :2], data.x)
+    whole_numbers = Data(x=torch.arange(data.num_nodes), edge_index=data.edge_index)
+    assert torch.equal(joining(whole_numbers).x[:, 1:], rows)
+    assert torch.equal(joining(Data(edge_index=data.edge_index, num_nodes=data.num_nodes)).x, rows)
+
+
+@every_transform
+def test_transforms_can_be_pickled(kind, settings, dataset):
+    transform = kind(**settings)
+    again = pickle.loads(pickle.dumps(transform))
+    assert repr(again) == repr(transform)
+    assert torch.equal(again(dataset[0])[transform.attr_name], transform(dataset[0])[transform.attr_name])
+
+
+@pytest.mark.parametrize("name", list(TRANSFORMS))
+def test_the_functional_name_is_known_to_pyg(name):
+    from torch.utils.data import IterDataPipe
+
+    assert name in IterDataPipe.functions
+
+
+def test_one_graph_in_a_data_set_is_encoded_as_well():
+    single = FakeDataset(num_graphs=1, avg_num_nodes=9)
+    encoded = pyg.AddRandomWalk(length=3).over(single)
+    assert encoded[0].random_walk.shape == (single[0].num_nodes, 3)
+
+
+def test_names_that_pyg_would_take_for_node_numbers_are_refused():
+    with pytest.raises(ValueError, match="'my_index' cannot be"):
+        pyg.AddGAPE(attr_name="my_index")
+
+
+def test_what_is_no_data_set_in_memory_is_refused(dataset):
+    with pytest.raises(ValueError, match="InMemoryDataset, got list"):
+        pyg.AddGAPE().over(list(dataset))
+
+
+def test_any_encoding_can_be_added_under_any_name(dataset):
+    transform = pyg.AddEncoding(encodings.GAPE(states=3, readout="closed"), attr_name="loops")
+    assert transform(dataset[0]).loops.shape == (dataset[0].num_nodes, 3)
+    assert "readout='closed'" in repr(transform)

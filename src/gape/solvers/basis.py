@@ -114,7 +114,7 @@ class Basis:
     # ------------------------------------------------------------------ the whole solve
 
     def run(self, problem: Problem, tolerance: float, form: Triangular | None = None) -> tuple[Outcome, Tensor]:
-        """Solve; also returns the coordinates Y."""
+        """Solve. Also returns the coordinates Y, from which ``expand`` makes the weights."""
         mu = problem.transition
         form = form or Triangular.of(mu)
         y, gap = self.solve(mu, form, self.project(problem.initial))

@@ -48,8 +48,8 @@ class Krylov:
     def run(self, problem: Problem) -> Outcome:
         return self.run_with_basis(problem)[0]
 
-    def run_with_basis(self, problem: Problem) -> tuple[Outcome, Basis]:
-        """The solution, and the basis that turned out large enough for it."""
+    def run_with_basis(self, problem: Problem) -> tuple[Outcome, Tensor, Basis]:
+        """The solution, also in coordinates, and the basis that turned out large enough for it."""
         form = Triangular.of(problem.transition)
         # A real matrix has its poles in conjugate pairs; one of each will do.
         poles = form.eigenvalues
@@ -63,9 +63,9 @@ class Krylov:
                 if space.converged(poles, goal):
                     break
             basis = space.basis()
-            outcome, _ = basis.run(problem, self.tolerance, form)
+            outcome, y = basis.run(problem, self.tolerance, form)
             if space.finished or bool((outcome.residual <= self.tolerance).all()):
-                return outcome, basis
+                return outcome, y, basis
             # The estimate treats μ as normal; where it is not, ask for more.
             goal *= 1e-2
 

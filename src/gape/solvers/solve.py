@@ -138,7 +138,8 @@ def prepare(
 
     Args:
         graph: a :class:`Graph`, or anything :func:`gape.as_graph` takes.
-        solver: :class:`Krylov`, :class:`Spectral` or :class:`Schur`; ``None`` for Krylov.
+        solver: :class:`Krylov`, :class:`Spectral` or :class:`Schur`; ``None`` for Krylov with 32 steps, which is
+            exact for graphs up to that size; on larger ones the certificate of each solve says if it was enough.
         matrix: the walk matrix.
         labels: number of node labels; as many as ``graph.labels`` shows if ``None``.
 
@@ -149,7 +150,7 @@ def prepare(
         2.0
     """
     graph = as_graph(graph)
-    solver = solver or Krylov()
+    solver = solver or Krylov(max_steps=32)
     if not isinstance(solver, Krylov | Spectral | Schur):
         raise ValueError(f"a basis comes from Krylov, Spectral or Schur, got {solver!r}")
     if labels is None:
@@ -185,6 +186,7 @@ def _solve_part(
         return _without_solving(automaton, part, Status.RUN_SUM, 0.0)
     if not _finite(problem):
         return _without_solving(automaton, part, Status.NON_FINITE_INPUT, torch.nan)
+    known = None
     with torch.no_grad():
         if isinstance(solver, Auto) and basis is None:
             solver = solver.pick(problem)
@@ -193,16 +195,17 @@ def _solve_part(
         name = basis.solver if basis is not None else type(solver).__name__
         by_edges = part.edge_weight is not None and part.edge_weight.requires_grad
         if basis is not None:
-            outcome, _ = basis.run(problem, tolerance=1e-10)
+            _check_basis(basis, part)
+            outcome, known = basis.run(problem, tolerance=1e-10)
         elif differentiate and not by_edges and isinstance(solver, Krylov | Spectral | Schur):
             # μ and α alone: differentiate the small projected equation.
-            outcome, basis = _run_for_basis(solver, problem)
+            outcome, known, basis = _run_for_basis(solver, problem)
         else:
             outcome = solver.run(problem)  # type: ignore[union-attr]
         Settlement(automaton, matrix).settle(outcome, part)
     x = outcome.weights
     if differentiate:
-        x = _differentiable(automaton, part, problem, outcome, basis, matrix)
+        x = _differentiable(automaton, part, problem, outcome, basis, known)
     if automaton.final is not None:
         final = automaton.final.to(part.device)
         x = x * (final.T[part.labels] if automaton.labels > 1 else final[:, 0])
@@ -211,15 +214,20 @@ def _solve_part(
     return _Solved(outcome, x, name)
 
 
-def _run_for_basis(solver: Krylov | Spectral | Schur, problem: Problem) -> tuple[Outcome, Basis]:
+def _run_for_basis(solver: Krylov | Spectral | Schur, problem: Problem) -> tuple[Outcome, Tensor, Basis]:
     if isinstance(solver, Krylov):
         return solver.run_with_basis(problem)
     basis = solver.basis(problem)
-    return basis.run(problem, tolerance=1e-10)[0], basis
+    return *basis.run(problem, tolerance=1e-10), basis
+
+
+def _check_basis(basis: Basis, part: Graph) -> None:
+    if part.edge_weight is not None and part.edge_weight.requires_grad:
+        raise ValueError("edge_weight requires gradients, and a basis was computed for fixed weights; leave basis out")
 
 
 def _differentiable(
-    automaton: Automaton, part: Graph, problem: Problem, outcome: Outcome, basis: Basis | None, matrix: str
+    automaton: Automaton, part: Graph, problem: Problem, outcome: Outcome, basis: Basis | None, known: Tensor | None
 ) -> Tensor:
     """The same weights, attached to the automaton's tensors and the edge weights."""
     dtype = problem.initial.dtype
@@ -227,7 +235,7 @@ def _differentiable(
     transition = automaton.transition.to(part.device, dtype)
     if basis is not None:
         real = not dtype.is_complex
-        y = stein_solve(transition, basis.project(initial), None, BasisSystem(basis))
+        y = stein_solve(transition, basis.project(initial), None, BasisSystem(basis), known=known)
         return basis.expand(y, real=real)
     values = None
     if part.edge_weight is not None and part.edge_weight.requires_grad:

@@ -1,0 +1,1 @@
+"""The benchmark: runtimes and training runs, ours beside the paper's."""

@@ -294,3 +294,12 @@ def test_a_node_whose_weights_cancel_has_no_similarity():
     assert graph.undirected
     assert graph.walk("random_walk").similarity is None
     assert graph.walk("random_walk_in").similarity is None
+
+
+@given(drawn_graphs(), st.integers(0, 2**32))
+def test_acyclic_is_that_of_networkx(drawn, seed):
+    graph = drawn.batch(np.random.default_rng(seed))
+    oracle = nx.MultiDiGraph(graph.edge_index.T.tolist())
+    assert graph.walk().acyclic == nx.is_directed_acyclic_graph(oracle)
+    assert graph.walk("random_walk").acyclic == graph.walk().acyclic
+    assert not graph.walk("laplacian").acyclic

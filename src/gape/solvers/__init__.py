@@ -4,10 +4,11 @@ from gape.solvers.auto import Auto
 from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.kronecker import Kronecker
 from gape.solvers.krylov import Krylov
+from gape.solvers.prepare import GraphBasis, prepare
 from gape.solvers.schur import Schur
 from gape.solvers.series import Series
 from gape.solvers.solution import AlgebraicOnlyWarning, Solution, SolveError, Status
-from gape.solvers.solve import GraphBasis, prepare, solve
+from gape.solvers.solve import solve
 from gape.solvers.spectral import Spectral
 
 __all__ = [

@@ -172,3 +172,25 @@ def by_label(x: Tensor, matrices: Tensor, labels: Tensor | None) -> Tensor:
 
 def sum_tensors(tensors: Iterable[Tensor]) -> Tensor:
     return functools.reduce(operator.add, tensors)
+
+
+def check_fit(automaton: Automaton, graph: Graph) -> None:
+    """Refuse a graph whose labels or edge types the automaton does not know."""
+    if automaton.labels > 1:
+        if graph.labels is None:
+            raise ValueError(
+                f"the automaton has {automaton.labels} labels and the graph has none; "
+                "give them with graph.with_labels(...)"
+            )
+        top = int(graph.labels.max()) if graph.labels.numel() else 0
+        if top >= automaton.labels:
+            node = int(graph.labels.argmax())
+            raise ValueError(f"node {node} has label {top}; the automaton knows labels 0 … {automaton.labels - 1}")
+    if automaton.typed and automaton.transition_by == "edge":
+        types = len(automaton.transition)
+        if graph.edge_type is None:
+            raise ValueError(f"the automaton's transition goes by {types} edge types and the graph has no edge_type")
+        top = int(graph.edge_type.max()) if graph.edge_type.numel() else 0
+        if top >= types:
+            edge = int(graph.edge_type.argmax())
+            raise ValueError(f"edge {edge} has type {top}; the automaton knows types 0 … {types - 1}")

@@ -1,0 +1,79 @@
+"""Bases computed once for a graph batch, to be used for many automata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gape.automaton import Automaton
+from gape.graph import Graph
+from gape.interop import as_graph
+from gape.solvers.basis import Basis
+from gape.solvers.krylov import Krylov
+from gape.solvers.problem import Problem, check_fit
+from gape.solvers.schur import Schur
+from gape.solvers.spectral import Spectral
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBasis:
+    """A basis for every part of a graph batch, good for any automaton with these labels."""
+
+    graph: Graph
+    matrix: str
+    parts: tuple[Basis, ...]
+
+    def check(self, graph: Graph, matrix: str) -> None:
+        if matrix != self.matrix:
+            raise ValueError(f"the basis is for matrix={self.matrix!r}, the solve asks for {matrix!r}")
+        mine = self.graph
+        if graph is not mine and not all(
+            _same(getattr(graph, name), getattr(mine, name)) for name in ("ptr", "edge_index", "edge_weight", "labels")
+        ):
+            raise ValueError(f"the basis is for {mine!r}, the solve is on {graph!r}: prepare it for this graph")
+
+    def __repr__(self) -> str:
+        dimension = max((part.dimension for part in self.parts), default=0)
+        return f"GraphBasis({self.parts[0].solver}, matrix={self.matrix}, dimension={dimension}, {self.graph!r})"
+
+
+def prepare(
+    graph: Any,
+    *,
+    solver: Krylov | Spectral | Schur | None = None,
+    matrix: str = "adjacency",
+    labels: int | None = None,
+) -> GraphBasis:
+    """Compute once what a solve needs of the graphs, to solve (or learn) many automata on them.
+
+    Args:
+        graph: a :class:`Graph`, or anything :func:`gape.as_graph` takes.
+        solver: :class:`Krylov`, :class:`Spectral` or :class:`Schur`; ``None`` for Krylov with 32 steps, which is
+            exact for graphs up to that size; on larger ones the certificate of each solve says if it was enough.
+        matrix: the walk matrix.
+        labels: number of node labels; as many as ``graph.labels`` shows if ``None``.
+
+    Example:
+        >>> import gape
+        >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+        >>> basis = prepare(ring)
+        >>> gape.solve(Automaton.katz(0.25), ring, basis=basis).weights[0].item()
+        2.0
+    """
+    graph = as_graph(graph)
+    solver = solver or Krylov(max_steps=32)
+    if not isinstance(solver, Krylov | Spectral | Schur):
+        raise ValueError(f"a basis comes from Krylov, Spectral or Schur, got {solver!r}")
+    if labels is None:
+        labels = 1 if graph.labels is None or not graph.labels.numel() else int(graph.labels.max()) + 1
+    probe = Automaton(torch.ones(1, labels, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64))
+    check_fit(probe, graph)
+    parts = tuple(solver.basis(Problem.of(probe, part, matrix)) for part in graph.parts)
+    return GraphBasis(graph, matrix, parts)
+
+
+def _same(a: Tensor | None, b: Tensor | None) -> bool:
+    return a is b or (a is not None and b is not None and torch.equal(a, b))

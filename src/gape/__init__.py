@@ -42,7 +42,6 @@ _HOME = {
     "as_graph": "gape.interop",
     "Store": "gape.store",
     "encode": "gape.encodings",
-    "encodings": "gape.encodings",
     "prepare": "gape.solvers",
     "solve": "gape.solvers",
 }
@@ -54,8 +53,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"gape.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'gape' has no attribute {name!r}")
-    home = import_module(_HOME[name])
-    globals()[name] = value = home if home.__name__ == f"gape.{name}" else getattr(home, name)
+    globals()[name] = value = getattr(import_module(_HOME[name]), name)
     return value
 
 

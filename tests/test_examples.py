@@ -1,0 +1,54 @@
+"""Every example runs as it stands."""
+
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+# What each prints when it does what it is there to show.
+SHOWN = {
+    "networkx_three_lines.py": "torch.Size([34, 32])",
+    "certificates.py": "{'RUN_SUM': 2}",
+    "pyg_data_set.py": ", random_walk=[",
+    "pyg_gps_model.py": "accuracy 1.00",
+    "pyg_large_graph.py": "whole graph: (20000, 16)",
+    "rrwp.py": "(10, 10, 5)",
+    "store.py": "found: (3200, 64)",
+}
+
+
+def test_no_example_is_left_out():
+    assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == {*SHOWN, "shell.sh"}
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("name", list(SHOWN))
+def test_example_runs(name, capsys):
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    assert SHOWN[name] in capsys.readouterr().out
+
+
+def test_shell_example_runs(tmp_path):
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "GAPE_CACHE": str(tmp_path / "cache"),
+    }
+    work = tmp_path / "work"
+    work.mkdir()
+    done = subprocess.run(
+        ["sh", str(EXAMPLES / "shell.sh")], cwd=work, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "graph,node,gape_0,gape_1,gape_2,gape_3" in done.stdout
+    assert "molecules.parquet: rw, 2 graphs, 9 nodes" in done.stdout
+    assert sorted(path.name for path in work.iterdir()) == [
+        "friends.csv",
+        "molecules.csv",
+        "molecules.parquet",
+        "pe.csv",
+    ]

@@ -41,11 +41,11 @@ def solve_part(
     solver: AnySolver,
     matrix: str,
     basis: Basis | None,
-    rounded: torch.dtype | None = None,
+    out: Tensor | None = None,
 ) -> Solved:
-    """One part; with gradients unless ``rounded`` says to what the weights will be rounded."""
-    differentiate = rounded is None
-    problem = Problem.of(automaton, part, matrix, rounded if automaton.final is None else None)
+    """One part: without gradients and rounded into ``out``, or with gradients if there is no ``out``."""
+    differentiate = out is None
+    problem = Problem.of(automaton, part, matrix, out if automaton.final is None else None)
     if part.num_nodes == 0:
         return _without_solving(automaton, part, Status.RUN_SUM, 0.0)
     if not _finite(problem):
@@ -73,7 +73,8 @@ def solve_part(
     if automaton.final is not None:
         final = automaton.final.to(part.device)
         x = x * (final.T[part.labels] if automaton.labels > 1 else final[:, 0])
-    x = x if rounded is None else x.to(rounded)
+    if out is not None and x is not out:
+        x = out.copy_(x)
     _flag_overflow(outcome, x, problem)
     return Solved(outcome, x, name)
 

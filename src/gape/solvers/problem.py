@@ -33,6 +33,7 @@ class Problem:
         labels: ``[n]``, ``None`` if there is only one.
         edge_type: ``[E]`` when the transition goes by edge type.
         dtype: what the caller will round the weights to; a solver may return them so rounded.
+        out: ``[n, k]`` of that dtype, where the caller wants them; a solver may write them there and return it.
     """
 
     walk: WalkMatrix
@@ -41,9 +42,10 @@ class Problem:
     labels: Tensor | None = None
     edge_type: Tensor | None = None
     dtype: torch.dtype = torch.float64
+    out: Tensor | None = None
 
     @classmethod
-    def of(cls, automaton: Automaton, graph: Graph, matrix: str, rounded: torch.dtype | None = None) -> Problem:
+    def of(cls, automaton: Automaton, graph: Graph, matrix: str, out: Tensor | None = None) -> Problem:
         dtype = torch.complex128 if automaton.dtype.is_complex else torch.float64
         by_edge = automaton.typed and automaton.transition_by == "edge"
         return cls(
@@ -52,7 +54,8 @@ class Problem:
             transition=automaton.transition.detach().to(graph.device, dtype),
             labels=graph.labels if automaton.labels > 1 else None,
             edge_type=graph.edge_type if by_edge else None,
-            dtype=rounded or dtype,
+            dtype=dtype if out is None else out.dtype,
+            out=out,
         )
 
     @property

@@ -113,8 +113,7 @@ class _Total:
         self._walks: list[Tensor] = []
         self._coefficients: list[Tensor] = []
         self._sum: Tensor | None = None
-        self._shape = (problem.walk.num_nodes, problem.initial.shape[0])
-        self._dtype = problem.dtype
+        self._problem = problem
 
     def add(self, walks: Tensor, coefficients: Tensor) -> None:
         if len(self._walks) == BLOCK:
@@ -132,9 +131,11 @@ class _Total:
     def finish(self) -> Tensor:
         w, c = self._block()
         if self._sum is not None:
-            return self._sum.addmm_(w, c).to(self._dtype)
+            return self._sum.addmm_(w, c)
         # Rows by the thousand, so that the product is still in cache when it is rounded.
-        out = torch.empty(self._shape, dtype=self._dtype, device=w.device)
+        out = self._problem.out
+        if out is None:
+            out = torch.empty(len(w), c.shape[1], dtype=c.dtype, device=c.device)
         for start in range(0, len(w), ROWS):
             out[start : start + ROWS] = w[start : start + ROWS] @ c
         return out

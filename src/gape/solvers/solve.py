@@ -76,10 +76,8 @@ def solve(
         starts = np.cumsum([0] + [part.num_nodes for part, _ in pieces])
 
         def solve_piece(i: int) -> Solved:
-            piece = solve_part(automaton, pieces[i][0], solver, matrix, pieces[i][1], weights.dtype)
-            weights[starts[i] : starts[i + 1]] = piece.weights
-            piece.weights = piece.outcome.weights = weights[:0]
-            return piece
+            part, ready = pieces[i]
+            return solve_part(automaton, part, solver, matrix, ready, out=weights[starts[i] : starts[i + 1]])
 
         solved = map_threads(solve_piece, range(len(pieces)))
     solution = _collect(weights, solved, on_singular)

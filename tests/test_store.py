@@ -158,6 +158,12 @@ def test_only_what_takes_five_times_as_long_as_reading_it_is_kept(tmp_path):
     assert time.perf_counter() - started < 0.3 / 5
 
 
+def test_edge_weights_that_are_learned_are_not_looked_up(tmp_path):
+    weight = torch.ones(3, requires_grad=True)
+    Store(tmp_path, always=True).encode(Graph.from_edges([(0, 1), (1, 2), (2, 0)], edge_weight=weight), Slow())
+    assert len(list(tmp_path.iterdir())) == 0
+
+
 def test_a_folder_that_cannot_be_written_costs_the_entry_only(tmp_path):
     (tmp_path / "file").write_text("in the way")
     store = Store(tmp_path / "file", always=True)

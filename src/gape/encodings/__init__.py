@@ -3,28 +3,58 @@
 from gape.encodings.apply import encode, is_collection
 from gape.encodings.base import Encoding, NodeEncoding, PairEncoding
 from gape.encodings.closed import closed
+from gape.encodings.degree import Degree
+from gape.encodings.estimate import Estimate, estimate_random_walk
 from gape.encodings.gape import GAPE
+from gape.encodings.laplacian import Laplacian
+from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.pair import pair
 from gape.encodings.pairs import Pairs
 from gape.encodings.presets import PRESETS
+from gape.encodings.radius import spectral_radius
 from gape.encodings.random_walk import RandomWalk
 from gape.encodings.registry import Setting, make, names, settings_of, summary
+from gape.encodings.sequence import SequenceEncoding, sequence_graph
+from gape.encodings.sequence_laplacian import CycleSpectrum, SequenceLaplacian
+from gape.encodings.sequence_walk import PathRandomWalk
+from gape.encodings.shortest_path import ShortestPath
+from gape.encodings.signs import fix_signs, random_flips
+from gape.encodings.sinusoidal import Sinusoidal
+from gape.encodings.spectrum import Spectrum, split_spectrum
 
 __all__ = [
     "GAPE",
     "PRESETS",
+    "CycleSpectrum",
+    "Degree",
     "Encoding",
+    "Estimate",
+    "Laplacian",
     "NodeEncoding",
+    "PageRank",
+    "PageRankPowers",
     "PairEncoding",
     "Pairs",
+    "PathRandomWalk",
     "RandomWalk",
+    "SequenceEncoding",
+    "SequenceLaplacian",
     "Setting",
+    "ShortestPath",
+    "Sinusoidal",
+    "Spectrum",
     "closed",
     "encode",
+    "estimate_random_walk",
+    "fix_signs",
     "is_collection",
     "make",
     "names",
     "pair",
+    "random_flips",
+    "sequence_graph",
     "settings_of",
+    "spectral_radius",
+    "split_spectrum",
     "summary",
 ]

@@ -14,7 +14,7 @@ from gape.encodings.certificate import Certificate
 from gape.encodings.from_sources import runs_from_each, schur
 from gape.encodings.run_lengths import RunLengths, run_lengths
 from gape.graph import Graph
-from gape.solvers.projected import Triangular, solve_diagonal
+from gape.solvers.projected import Triangular, distances, solve_diagonal
 from gape.typing import OnSingular
 from gape.walk import WalkMatrix
 
@@ -65,9 +65,10 @@ class Readout:
 
     def _by_label(self, block: Block, theta: Tensor) -> Iterator[tuple[Tensor | float, Tensor]]:
         labels, gap = self.labels_of(block), theta.new_zeros(len(theta))
+        distance = distances(theta, self.form)
         for label in [0] if labels is None else torch.unique(labels).tolist():
             source = self.automaton.initial[:, label].expand(*theta.shape, -1)
-            y, left = solve_diagonal(theta, self.automaton.transition, self.form, source)
+            y, left = solve_diagonal(theta, self.automaton.transition, self.form, source, distance)
             gap = torch.maximum(gap, torch.linalg.vector_norm(left, dim=1))
             yield (1.0 if labels is None else labels == label), y
         self.certificate.add_spectrum(block.graphs, theta, self.form.eigenvalues, gap)

@@ -12,14 +12,34 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import torch
 
 from gape.encodings.base import Encoding
+from gape.encodings.degree import Degree
 from gape.encodings.gape import GAPE
+from gape.encodings.laplacian import Laplacian
+from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.presets import PRESETS
 from gape.encodings.random_walk import RandomWalk
+from gape.encodings.sequence_laplacian import CycleSpectrum, SequenceLaplacian
+from gape.encodings.sequence_walk import PathRandomWalk
+from gape.encodings.shortest_path import ShortestPath
+from gape.encodings.sinusoidal import Sinusoidal
+from gape.encodings.spectrum import Spectrum
 
 #: The class behind each name and the settings that the name fixes in advance.
 REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {
     **{name: (GAPE, preset) for name, preset in PRESETS.items()},
     "rw": (RandomWalk, {}),
+    "lape": (Laplacian, {}),
+    "sa": (Spectrum, {}),
+    "spd": (ShortestPath, {}),
+    "degree": (Degree, {}),
+    "ppr": (PageRank, {}),
+    "pprp": (PageRankPowers, {}),
+    "sinusoidal": (Sinusoidal, {}),
+    "lape-p": (SequenceLaplacian, {"shape": "path"}),
+    "lape-c": (SequenceLaplacian, {"shape": "cycle"}),
+    "lape-c10k": (SequenceLaplacian, {"shape": "cycle", "length": 10_000}),
+    "sa-c": (CycleSpectrum, {}),
+    "rw-p": (PathRandomWalk, {}),
 }
 
 

@@ -1,0 +1,48 @@
+"""In- and out-degrees: the centrality of SPD+C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from gape.encodings.base import INTEGERS, NodeEncoding, at_least
+from gape.graph import Graph
+
+
+@dataclass(frozen=True)
+class Degree(NodeEncoding):
+    """Number of edges into and out of each node, for embedding tables (the centrality of Ying et al., 2021).
+
+    Counts edges, whatever their weights; a self-loop is one edge in and one out.
+
+    Args:
+        cap: degrees above this count as this; ``None`` for no limit.
+        dtype: of the degrees, ``torch.int16``, ``torch.int32`` or ``torch.int64``.
+
+    Returns, when called on a graph: ``[num_nodes, 2]`` integers, in-degree and out-degree.
+
+    Example:
+        >>> Degree()(Graph.from_edges([(0, 1), (0, 2)]))
+        tensor([[0, 2],
+                [1, 0],
+                [1, 0]])
+    """
+
+    cap: int | None = None
+    dtype: torch.dtype = field(default=torch.int64, kw_only=True)
+
+    dtypes: ClassVar[tuple[torch.dtype, ...]] = INTEGERS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cap is not None:
+            at_least(1, cap=self.cap)
+
+    def rows(self, graph: Graph) -> Tensor:
+        source, target = graph.edge_index
+        counts = [torch.bincount(end, minlength=graph.num_nodes) for end in (target, source)]
+        degrees = torch.stack(counts, 1)
+        return degrees if self.cap is None else degrees.clamp(max=self.cap)

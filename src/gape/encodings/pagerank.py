@@ -1,0 +1,160 @@
+r"""Personalised PageRank: the matrix (PPR) and the diagonals of powers (PPRP).
+
+Π = β(I - (1-β)W)⁻¹ with W = D⁻¹A is the sum over all runs of the automaton μ = (1-β)I, αℓ = βI on W (remark after
+equation (3) of Soga & Chiang, 2023). Row u is the distribution of a walk from u that restarts there with probability β.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from gape.encodings.base import NodeEncoding, PairEncoding, at_least, one_of
+from gape.encodings.blocks import Block, blocks, empty_pairs, refuse_above, spread_pairs, spread_rows
+from gape.encodings.pairs import Pairs
+from gape.encodings.readout import symmetrised
+from gape.graph import Graph
+from gape.interop import as_graph
+from gape.threads import map_threads
+from gape.walk import WalkMatrix
+
+Dangling = Literal["restart", "stop"]
+
+
+@dataclass(frozen=True)
+class PageRank(PairEncoding):
+    """Personalised PageRank of each node for a walk that restarts at each other (Page et al., 1999).
+
+    Row ``u`` is PPR(u), on directed graphs too, and equals NetworkX's ``pagerank`` with ``alpha = 1 - beta`` and
+    ``personalization={u: 1}``. (With the paper's W = AD⁻¹ it would be column ``u``, on undirected graphs only.)
+
+    Args:
+        beta: restart probability.
+        dangling: what a walk does in a node without a way out: "restart" where it began, as NetworkX has it, or
+            "stop", as the automaton does; then rows sum to less than 1.
+        memory: largest memory, in GiB, for the matrices of all graphs.
+
+    Returns, when called on a graph: :class:`Pairs`.
+
+    Example:
+        >>> edge = Graph.from_edges([(0, 1)], undirected=True)
+        >>> PageRank(beta=0.5)(edge).matrices()[0]
+        tensor([[0.6667, 0.3333],
+                [0.3333, 0.6667]])
+    """
+
+    beta: float = 0.15
+    dangling: Dangling = "restart"
+    memory: float = 4.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_beta(self.beta)
+        one_of(get_args(Dangling), dangling=self.dangling)
+
+    def __call__(self, graph: Any) -> Pairs:
+        graph = as_graph(graph)
+        pairs, largest = int(graph.sizes.square().sum()), int(graph.sizes.max())
+        refuse_above(
+            self.memory,
+            pairs * self.dtype.itemsize + 4 * 8 * largest**2,
+            f"PageRank between {pairs} pairs of nodes",
+            "encode fewer graphs at a time, or raise memory",
+        )
+        return Pairs(torch.cat(map_threads(self._matrices, graph.parts)), graph.sizes)
+
+    def _matrices(self, part: Graph) -> Tensor:
+        out = empty_pairs(part.adjacency, dtype=self.dtype)
+        for block in blocks(nonnegative_walk(part, "PageRank")):
+            ranks = resolvent(block.matrices, self.beta)
+            if self.dangling == "restart":
+                # Mass that would be lost returns to the start: the same row, made to sum to 1.
+                ranks = ranks / ranks.sum(-1, keepdim=True)
+            spread_pairs(out, block, ranks)
+        return out.values
+
+
+@dataclass(frozen=True)
+class PageRankPowers(NodeEncoding):
+    r"""Chance that a restarting walk is found at its start, for walks of 1, 2, …, ``powers`` steps at a time (PPRP).
+
+    Feature i is the diagonal of β(I - (1-β)Wⁱ)⁻¹ (Soga & Chiang, 2023, §3.3.3), then scaled to [0, 1] within each
+    node. Without the scaling all features are close to β and nothing trains. Directed graphs: W = D⁻¹A follows the
+    edges.
+
+    Args:
+        powers: number of powers k, and so of features.
+        beta: restart probability.
+        scale: bring each node's features to [0, 1] by their minimum and maximum; where they are equal, to 0.
+        memory: largest memory, in GiB, for the dense matrices of one graph.
+
+    Returns, when called on a graph: ``[num_nodes, powers]``.
+
+    Example:
+        >>> triangle = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+        >>> PageRankPowers(powers=3)(triangle)[0]
+        tensor([0.0000, 1.0000, 0.4998])
+    """
+
+    powers: int = 20
+    beta: float = 0.999
+    scale: bool = True
+    memory: float = 4.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(1, powers=self.powers)
+        check_beta(self.beta)
+
+    def rows(self, graph: Graph) -> Tensor:
+        largest = int(graph.sizes.max())
+        what = f"PageRankPowers on a graph of {largest} nodes"
+        refuse_above(self.memory, 6 * 8 * largest**2, what, "raise memory to allow it")
+        walk = nonnegative_walk(graph, "PageRankPowers")
+        out = torch.zeros(graph.num_nodes, self.powers, dtype=torch.float64, device=graph.device)
+        for block in blocks(walk):
+            spread_rows(out, block, self._diagonals(block, walk))
+        if not self.scale:
+            return out
+        low, high = out.aminmax(dim=1, keepdim=True)
+        width = high - low
+        # Rows that differ by rounding only count as constant.
+        return torch.where(width > 1e-14, (out - low) / torch.where(width > 0, width, 1.0), 0.0)
+
+    def _diagonals(self, block: Block, walk: WalkMatrix) -> Tensor:
+        steps = torch.arange(1, self.powers + 1, device=block.matrices.device)
+        if walk.similarity is not None:
+            theta, vectors = torch.linalg.eigh(symmetrised(block, walk))
+            ranks: Tensor = self.beta / (1.0 - (1.0 - self.beta) * theta.unsqueeze(-1) ** steps)
+            found: Tensor = vectors.square() @ ranks
+            return found
+        power, columns = block.matrices, []
+        for _ in steps:
+            columns.append(resolvent(power, self.beta).diagonal(dim1=-2, dim2=-1))
+            power = power @ block.matrices
+        return torch.stack(columns, -1)
+
+
+def resolvent(matrices: Tensor, beta: float) -> Tensor:
+    """β(I - (1-β)W)⁻¹; exists, since no row of W sums to more than 1."""
+    eye = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
+    inverse: Tensor = torch.linalg.inv(eye - (1.0 - beta) * matrices)
+    return beta * inverse
+
+
+def check_beta(beta: float) -> None:
+    if not 0 < beta <= 1:
+        raise ValueError(f"beta is a restart probability in (0, 1], got {beta!r}")
+
+
+def nonnegative_walk(graph: Graph, what: str) -> WalkMatrix:
+    """D⁻¹A; refuses negative weights, which are no probabilities."""
+    weights = graph.adjacency.weights.detach()
+    if graph.edge_weight is not None and bool((weights < 0).any()):
+        where = int((weights < 0).nonzero()[0])
+        edge = graph.edge_index[:, where].tolist()
+        raise ValueError(f"{what} needs weights of at least 0, got {weights[where].item():g} on edge {where} {edge}")
+    return graph.walk("random_walk")

@@ -1,0 +1,67 @@
+"""Shortest-path distances between all pairs of nodes (SPD)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+
+from gape.encodings.base import INTEGERS, PairEncoding, at_least
+from gape.encodings.blocks import refuse_above
+from gape.encodings.hops import hop_distances
+from gape.encodings.pairs import Pairs
+from gape.graph import Graph
+from gape.interop import as_graph
+from gape.threads import map_threads
+
+
+@dataclass(frozen=True)
+class ShortestPath(PairEncoding):
+    """Number of edges on the shortest path between each two nodes, for attention biases (Ying et al., 2021).
+
+    Row ``u``, column ``v``: from ``u`` to ``v``, along the edges' directions if the graph is directed. Edge weights
+    are not lengths and are ignored.
+
+    Args:
+        cap: the distance of nodes without a path; longer paths count as ``cap - 1``.
+        memory: largest memory, in GiB, for the distances of all graphs.
+        dtype: of the distances, ``torch.int16``, ``torch.int32`` or ``torch.int64``.
+
+    Returns, when called on a graph: :class:`Pairs` of integers.
+
+    Example:
+        >>> path = Graph.from_edges([(0, 1), (1, 2)])
+        >>> ShortestPath(cap=9)(path).matrices()[0]
+        tensor([[0, 1, 2],
+                [9, 0, 1],
+                [9, 9, 0]], dtype=torch.int32)
+    """
+
+    cap: int = 510
+    memory: float = 4.0
+    dtype: torch.dtype = field(default=torch.int32, kw_only=True)
+
+    dtypes: ClassVar[tuple[torch.dtype, ...]] = INTEGERS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(2, cap=self.cap)
+        if self.cap > torch.iinfo(self.dtype).max:
+            raise ValueError(f"cap={self.cap} does not fit into {self.dtype}")
+
+    def __call__(self, graph: Any) -> Pairs:
+        graph = as_graph(graph)
+        pairs = int(graph.sizes.square().sum())
+        refuse_above(
+            self.memory,
+            pairs * (self.dtype.itemsize + 5),
+            f"ShortestPath between {pairs} pairs of nodes",
+            "encode fewer graphs at a time, or raise memory",
+        )
+        parts = map_threads(self._distances, graph.parts)
+        return Pairs(torch.cat(parts), graph.sizes)
+
+    def _distances(self, part: Graph) -> torch.Tensor:
+        flat = hop_distances(part.edge_index.cpu().numpy(), part.sizes.cpu().numpy(), self.cap)
+        return torch.from_numpy(flat).to(part.device, self.dtype)

@@ -1,0 +1,81 @@
+"""What spectral attention looks at: eigenvector entries and eigenvalues (SA)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+import torch
+from torch import Tensor
+
+from gape.encodings.base import NodeEncoding, at_least, one_of
+from gape.encodings.eigenpairs import eigenpairs, graph_by_graph
+from gape.encodings.laplacian_matrix import LaplacianName, laplacian
+from gape.graph import Graph
+
+
+@dataclass(frozen=True)
+class Spectrum(NodeEncoding):
+    r"""Eigenvector entries and eigenvalues for spectral attention (Kreuzer et al., 2021).
+
+    The ``pairs`` lowest eigenpairs of each graph, trivial ones included. As in the code of Soga & Chiang (2023), each
+    node's entries are scaled to norm 1. Undirected graphs only. Missing pairs, where a graph has fewer nodes than
+    ``pairs``, are NaN: the mask is ``result.isnan()``, and :func:`split_spectrum` takes the parts apart.
+    :class:`gape.nn.SpectralAttention` takes the result as it is.
+
+    Args:
+        pairs: number of eigenpairs k.
+        laplacian: "normalized", I - D^(-1/2) A D^(-1/2), or "combinatorial", D - A.
+        symmetrize: take directed graphs as (A + Aᵀ)/2 instead of refusing them.
+        unit_rows: scale the entries of each node to norm 1.
+
+    Returns, when called on a graph: ``[num_nodes, pairs, 2]``, entry of the eigenvector and eigenvalue.
+
+    Example:
+        >>> edge = Graph.from_edges([(0, 1)], undirected=True)
+        >>> Spectrum(pairs=3)(edge)[0]
+        tensor([[0.7071, 0.0000],
+                [0.7071, 2.0000],
+                [   nan,    nan]])
+    """
+
+    pairs: int = 10
+    laplacian: LaplacianName = "normalized"
+    symmetrize: bool = False
+    unit_rows: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(1, pairs=self.pairs)
+        one_of(get_args(LaplacianName), laplacian=self.laplacian)
+
+    def rows(self, graph: Graph) -> Tensor:
+        found = []
+        for part in graph_by_graph(graph):
+            part, walk = laplacian(part, self.laplacian, self.symmetrize, "Spectrum")
+            found.append(eigenpairs(part, walk, self.pairs, self.laplacian, trivial=True))
+        vectors = torch.cat([pairs.vectors for pairs in found])
+        # Rounding may put a zero eigenvalue just below zero.
+        values = torch.cat([pairs.values for pairs in found]).abs()[graph.batch]
+        return stack_spectrum(vectors, values, self.unit_rows)
+
+
+def stack_spectrum(vectors: Tensor, values: Tensor, unit_rows: bool) -> Tensor:
+    """``[n, k]`` entries and ``[n, k]`` eigenvalues, NaN where there are none, as ``[n, k, 2]``."""
+    if unit_rows:
+        norm = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+        vectors = vectors / torch.where(norm > 0, norm, 1.0)
+    return torch.stack([torch.where(values.isnan(), torch.nan, vectors), values], -1)
+
+
+def split_spectrum(spectrum: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Entries ``[n, k]``, eigenvalues ``[n, k]``, both zero where missing, and the mask ``[n, k]`` of what exists.
+
+    Example:
+        >>> entries, eigenvalues, mask = split_spectrum(torch.tensor([[[0.5, 1.0], [torch.nan, torch.nan]]]))
+        >>> mask
+        tensor([[ True, False]])
+    """
+    mask = ~spectrum[..., 0].isnan()
+    entries, eigenvalues = spectrum.nan_to_num(0.0).unbind(-1)
+    return entries, eigenvalues, mask

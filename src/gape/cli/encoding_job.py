@@ -50,7 +50,8 @@ def run(
         progress.reset(task, description=f"encoding ({name})", total=named.graph.num_graphs)
         counts: Counter[Status] = Counter()
         found = []
-        for piece, first in _pieces(named.graph):
+        # Pairs are limited in memory by all graphs together, so they are encoded together.
+        for piece, first in [(named.graph, 0)] if encoding.pairwise else _pieces(named.graph):
             found.append(_encode(piece, encoding, Store() if cache else None, counts, named, first))
             progress.advance(task, piece.num_graphs)
         values = _join(found)

@@ -1,12 +1,4 @@
-"""Position encodings as PyG transforms: for one ``Data``, a ``Batch``, or a whole data set in memory at once.
-
->>> from torch_geometric.datasets import FakeDataset
->>> dataset = FakeDataset(num_graphs=4, avg_num_nodes=10)
->>> AddGAPE(states=8)(dataset[0]).gape.shape == (dataset[0].num_nodes, 8)
-True
->>> AddGAPE(states=8).over(dataset)[3].gape.shape == (dataset[3].num_nodes, 8)
-True
-"""
+"""The transform behind all others: any encoding, for ``Data``, ``Batch`` and data sets in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape import encodings
 from gape.encodings import Encoding, Pairs
 from gape.interop import as_graph
 
@@ -44,7 +35,8 @@ class AddEncoding(BaseTransform):  # type: ignore[misc]
     Example:
         >>> import torch_geometric.data
         >>> path = torch_geometric.data.Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
-        >>> AddEncoding(encodings.RandomWalk(length=2))(path).pe
+        >>> from gape.encodings import RandomWalk
+        >>> AddEncoding(RandomWalk(length=2))(path).pe
         tensor([[0., 1.],
                 [0., 1.]])
     """
@@ -111,35 +103,3 @@ class AddEncoding(BaseTransform):  # type: ignore[misc]
         if type(self) is AddEncoding:
             settings = [repr(self.encoding)]
         return f"{type(self).__name__}({', '.join(settings)}, attr_name={self.attr_name!r})"
-
-
-@functional_transform("add_gape")
-class AddGAPE(AddEncoding):
-    """Adds GAPE (Soga & Chiang, TMLR 2023): the weights with which an automaton reaches each node.
-
-    Args:
-        states: number of states, and so of features.
-        attr_name: where to put it, ``None`` to join ``x``.
-        settings: others of :class:`gape.encodings.GAPE`; ``readout="pair"`` makes RRWP-like relative encodings.
-
-    Example:
-        >>> AddGAPE(states=16, damping=0.05).encoding.damping
-        0.05
-    """
-
-    def __init__(self, states: int = 32, attr_name: str | None = "gape", **settings: Any) -> None:
-        super().__init__(encodings.GAPE(states=states, **settings), attr_name)
-
-
-@functional_transform("add_random_walk")
-class AddRandomWalk(AddEncoding):
-    """Adds the return probabilities of random walks (Dwivedi et al., 2022), edge weights honoured.
-
-    Args:
-        length: number of steps, and so of features.
-        attr_name: where to put it, ``None`` to join ``x``.
-        settings: others of :class:`gape.encodings.RandomWalk`.
-    """
-
-    def __init__(self, length: int = 20, attr_name: str | None = "random_walk", **settings: Any) -> None:
-        super().__init__(encodings.RandomWalk(length=length, **settings), attr_name)

@@ -1,0 +1,33 @@
+"""Position encodings as PyG transforms: for one ``Data``, a ``Batch``, or a whole data set in memory at once.
+
+>>> from torch_geometric.datasets import FakeDataset
+>>> dataset = FakeDataset(num_graphs=4, avg_num_nodes=10)
+>>> AddGAPE(states=8)(dataset[0]).gape.shape == (dataset[0].num_nodes, 8)
+True
+>>> AddGAPE(states=8).over(dataset)[3].gape.shape == (dataset[3].num_nodes, 8)
+True
+"""
+
+from gape.pyg.add_encoding import AddEncoding
+from gape.pyg.transforms import (
+    AddDegree,
+    AddGAPE,
+    AddLaplacian,
+    AddPageRank,
+    AddPPRP,
+    AddRandomWalk,
+    AddShortestPath,
+    AddSpectrum,
+)
+
+__all__ = [
+    "AddDegree",
+    "AddEncoding",
+    "AddGAPE",
+    "AddLaplacian",
+    "AddPPRP",
+    "AddPageRank",
+    "AddRandomWalk",
+    "AddShortestPath",
+    "AddSpectrum",
+]

@@ -54,3 +54,16 @@ def finite_number(value: Any, name: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, got {number}")
     return number
+
+
+def positive(value: Any, name: str) -> int:
+    """An ``int`` of at least 1."""
+    return whole_number(value, name, at_least=1)
+
+
+def indices(values: Any, name: str, below: int) -> tuple[int, ...]:
+    """Whole numbers in ``0 … below - 1``, sorted, each once."""
+    try:
+        return tuple(sorted({whole_number(value, name, 0, below - 1) for value in values}))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be whole numbers in 0 … {below - 1}, got {values!r}") from error

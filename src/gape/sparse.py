@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -138,8 +139,11 @@ class Adjacency:
             rows, order = torch.sort(small, stable=True)
             columns = columns.index_select(0, order)
             values = None if values is None else values.index_select(0, order)
-        starts = torch.zeros(self.num_nodes + 1, dtype=torch.int64, device=rows.device)
-        torch.cumsum(torch.bincount(rows, minlength=self.num_nodes), 0, out=starts[1:])
+        if len(rows) > 16 * self.num_nodes:
+            starts = torch.searchsorted(rows, torch.arange(self.num_nodes + 1, dtype=rows.dtype, device=rows.device))
+        else:
+            starts = torch.zeros(self.num_nodes + 1, dtype=torch.int64, device=rows.device)
+            torch.cumsum(torch.bincount(rows, minlength=self.num_nodes), 0, out=starts[1:])
         return _csr(starts, columns, values, self.num_nodes)
 
     @cached_property
@@ -171,7 +175,16 @@ class Adjacency:
 
 
 def _is_sorted(x: Tensor) -> bool:
-    return bool((x[1:] >= x[:-1]).all())
+    # Most lists that are not sorted show it at once.
+    return all(bool((part[1:] >= part[:-1]).all()) for part in (x[:64], x))
+
+
+@functools.cache
+def _accept_beta_state() -> None:
+    """PyTorch says once that sparse tensors are in beta state; users of a graph library need not hear it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+        torch.sparse_csr_tensor([0, 1], [0], [1.0], size=(1, 1), check_invariants=False)
 
 
 def _csr(starts: Tensor, columns: Tensor, values: Tensor | None, num_columns: int) -> Tensor:
@@ -179,15 +192,10 @@ def _csr(starts: Tensor, columns: Tensor, values: Tensor | None, num_columns: in
     small = torch.int32 if max(len(columns), num_columns) < 2**31 - 1 else torch.int64
     if values is None:
         values = torch.ones(len(columns), dtype=torch.float64, device=columns.device)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
-        return torch.sparse_csr_tensor(
-            starts.to(small),
-            columns.to(small),
-            values,
-            size=(len(starts) - 1, num_columns),
-            check_invariants=False,
-        )
+    _accept_beta_state()
+    return torch.sparse_csr_tensor(
+        starts.to(small), columns.to(small), values, size=(len(starts) - 1, num_columns), check_invariants=False
+    )
 
 
 def _product(matrix: Tensor, x: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from gape.solvers.arnoldi import Padding
 from gape.solvers.outcome import NO, SINGULAR_GAP, UNKNOWN, YES, Outcome, code, judge
 from gape.solvers.problem import Problem
-from gape.solvers.projected import Triangular, solve_diagonal, solve_matrix
+from gape.solvers.projected import Triangular, distances, solve_diagonal, solve_matrix
 from gape.solvers.solution import Status
 from gape.sparse import Adjacency
 
@@ -105,7 +105,7 @@ class Basis:
         graphs = len(self.vectors)
         h = self.h.flatten(0, 1)
         if self.form == "diagonal":
-            y, rows = solve_diagonal(h, mu, form, source)
+            y, rows = solve_diagonal(h, mu, form, source, distances(h, form))
         else:
             y = solve_matrix(h, mu, form, source, upper=self.form == "triangular")
             rows = torch.linalg.vector_norm(y - h.to(y.dtype) @ (y @ mu.to(y.dtype)) - source, dim=-1)
@@ -126,10 +126,10 @@ class Basis:
             gap = gap + (self.remainder * torch.linalg.vector_norm(tail, dim=(1, 2)).reshape(graphs, channels)).sum(1)
         # A complete basis has no such remainder: there the equation is checked outright.
         residual = problem.residual(x) if self.complete else problem.relative(gap)
-        poles = (1.0 - self.spectrum.unsqueeze(-1) * form.eigenvalues).abs().amin(-1)
-        everywhere = poles.flatten(1).amin(1) if poles.numel() else poles.new_ones(len(residual))
-        poles = torch.where(self.excited, poles, torch.full_like(poles, torch.inf))
-        separation = poles.flatten(1).amin(1).clamp(max=1.0) if poles.numel() else everywhere
+        distance = distances(self.spectrum, form)
+        everywhere = distance.flatten(1).amin(1) if distance.numel() else distance.new_ones(len(residual))
+        separation = torch.where(self.excited, distance, torch.inf).flatten(1)
+        separation = separation.amin(1).clamp(max=1.0) if distance.numel() else everywhere
         radius = problem.transition_radius * self.radius
         if self.complete:
             unique = torch.where(everywhere > SINGULAR_GAP, YES, NO)

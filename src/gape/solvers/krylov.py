@@ -51,7 +51,7 @@ class Krylov:
     def run_with_basis(self, problem: Problem) -> tuple[Outcome, Tensor, Basis]:
         """The solution, also in coordinates, and the basis that turned out large enough for it."""
         form = Triangular.of(problem.transition)
-        # A real matrix has its poles in conjugate pairs; one of each will do.
+        # A real matrix has its eigenvalues in conjugate pairs; one of each tells when to stop.
         poles = form.eigenvalues
         if not problem.transition.is_complex():
             poles = poles[poles.imag >= -1e-12 * poles.abs()]

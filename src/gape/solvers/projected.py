@@ -47,13 +47,26 @@ class Triangular:
         return self.upper.diagonal()
 
 
-def solve_diagonal(theta: Tensor, mu: Tensor, form: Triangular, source: Tensor) -> tuple[Tensor, Tensor]:
+def distances(theta: Tensor, form: Triangular) -> Tensor:
+    """How far each θ is from being singular: min over the eigenvalues λ of |1 - λθ|, of the shape of ``theta``."""
+    poles = form.eigenvalues
+    if not theta.is_complex():
+        # (1 - θ Re λ)² + (θ Im λ)², cheaper than a complex absolute value.
+        along, across = 1.0 - theta.unsqueeze(-1) * poles.real, theta.unsqueeze(-1) * poles.imag
+        return (along.square() + across.square()).amin(-1).sqrt()
+    return (1.0 - theta.unsqueeze(-1) * poles).abs().amin(-1)
+
+
+def solve_diagonal(
+    theta: Tensor, mu: Tensor, form: Triangular, source: Tensor, distance: Tensor
+) -> tuple[Tensor, Tensor]:
     """``Y`` with ``Y = diag(θ) Y μ + S``, and the relative gap that remains in each row.
 
     Args:
         theta: ``[P, J]``, the diagonal of H.
         mu: ``[k, k]``, and ``form`` its Schur form.
         source: ``[P, J, k]``.
+        distance: ``[P, J]`` from :func:`distances`.
 
     Returns:
         ``[P, J, k]`` and ``[P, J]``: the norm of what is left of each row's equation, zero unless it is singular.
@@ -61,7 +74,7 @@ def solve_diagonal(theta: Tensor, mu: Tensor, form: Triangular, source: Tensor) 
     """
     turned = source.to(torch.complex128) @ form.vectors
     poles = 1.0 - theta.unsqueeze(-1) * form.eigenvalues
-    near = (poles.abs() < SINGULAR_GAP).any(-1)
+    near = distance < SINGULAR_GAP
     poles = torch.where(poles == 0, torch.ones_like(poles), poles)
     if form.normal:
         turned = turned / poles

@@ -1,0 +1,100 @@
+"""What a graph may be made of, and errors that quote what it may not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gape.arrays import as_tensor
+
+if TYPE_CHECKING:
+    from gape.graph import Graph
+
+# Edges looked at together: few enough to stay in cache.
+CHECKED_AT_ONCE = 1 << 20
+
+
+def integers(value: Any, name: str) -> Tensor:
+    """``value`` in int64, if it holds integers."""
+    tensor = as_tensor(value, name)
+    if tensor.numel() == 0 and not isinstance(value, Tensor):
+        tensor = tensor.to(torch.int64)
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        raise ValueError(f"{name} must be integers, got {tensor.dtype}".replace("torch.", ""))
+    return tensor.to(torch.int64)
+
+
+def floats(value: Any) -> Tensor:
+    """Edge weights as real floating-point numbers."""
+    tensor = as_tensor(value, "edge_weight")
+    if tensor.is_complex():
+        raise ValueError(f"edge_weight must be real, got {tensor.dtype}".replace("torch.", ""))
+    return tensor if tensor.is_floating_point() else tensor.to(torch.float64)
+
+
+def check_graph(graph: Graph) -> None:
+    """Raise a ``ValueError`` that quotes the first thing that does not fit."""
+    index, n = graph.edge_index, graph.num_nodes
+    if index.dim() != 2 or index.shape[0] != 2:
+        raise ValueError(f"edge_index must have shape [2, edges], got {list(index.shape)}")
+    if index.numel():
+        low, high = (int(bound) for bound in index.aminmax())
+        if low < 0 or high >= n:
+            wrong = ((index < 0) | (index >= n)).any(0).nonzero()[0].item()
+            raise ValueError(
+                f"edge_index must name nodes from 0 to below num_nodes={n}, but edge {wrong} is "
+                f"{index[:, int(wrong)].tolist()}"
+            )
+    _check_ptr(graph)
+    for name, length, of in (
+        ("edge_weight", graph.num_edges, "edge"),
+        ("edge_type", graph.num_edges, "edge"),
+        ("labels", n, "node"),
+    ):
+        value = getattr(graph, name)
+        if value is None:
+            continue
+        if value.dim() != 1 or len(value) != length:
+            raise ValueError(f"{name} must have one entry per {of}, shape [{length}], got {list(value.shape)}")
+        if name == "edge_weight":
+            finite = torch.isfinite(value.detach())
+            if not bool(finite.all()):
+                where = int((~finite).nonzero()[0])
+                raise ValueError(
+                    f"edge_weight must be finite, got {value[where].item()} on edge {where} {index[:, where].tolist()}"
+                )
+        elif value.numel() and int(value.min()) < 0:
+            where = int((value < 0).nonzero()[0])
+            raise ValueError(f"{name} must not be negative, got {int(value[where])} on {of} {where}")
+
+
+def _check_ptr(graph: Graph) -> None:
+    ptr = graph.ptr
+    if ptr.dim() != 1 or len(ptr) < 2 or int(ptr[0]) != 0 or int(ptr[-1]) != graph.num_nodes:
+        raise ValueError(
+            f"ptr must run from 0 to num_nodes={graph.num_nodes} with one entry more than there are graphs, "
+            f"got {_shown(ptr)}"
+        )
+    if bool((ptr.diff() < 0).any()):
+        raise ValueError(f"ptr must not decrease, got {_shown(ptr)}")
+    if len(ptr) == 2 or graph.num_edges == 0:
+        return
+    batch = graph.adjacency.batch
+    for first in range(0, graph.num_edges, CHECKED_AT_ONCE):
+        source, target = graph.edge_index[:, first : first + CHECKED_AT_ONCE]
+        crossing = batch.index_select(0, source) != batch.index_select(0, target)
+        if not bool(crossing.any()):
+            continue
+        edge = first + int(crossing.nonzero()[0])
+        pair = graph.edge_index[:, edge].tolist()
+        raise ValueError(
+            f"edge {edge}, {pair}, joins graph {int(batch[pair[0]])} to graph {int(batch[pair[1]])}; "
+            "by ptr they are different graphs"
+        )
+
+
+def _shown(values: Tensor) -> str:
+    listed = values.flatten().tolist()
+    return str(listed) if len(listed) <= 8 else f"{listed[:4]} … {listed[-2:]} ({len(listed)} entries)"

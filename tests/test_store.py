@@ -13,10 +13,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gape import Graph
-from gape.encodings.base import Encoding
-from gape.encodings.pairs import Pairs
-from gape.encodings.random_walk import RandomWalk
+from gape import Graph, encode
+from gape.encodings import Encoding, Pairs, RandomWalk
 from gape.store import Store, default_folder
 
 RING = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
@@ -47,6 +45,11 @@ class Sizes(Encoding):
 calls: list[Slow] = []
 
 
+def tensors(found):
+    """What :func:`gape.encode` may return, as a list of tensors."""
+    return found if isinstance(found, list) else found.matrices() if isinstance(found, Pairs) else [found]
+
+
 @pytest.fixture(autouse=True)
 def _no_calls_yet():
     calls.clear()
@@ -58,6 +61,23 @@ def test_what_was_computed_before_is_read_and_not_computed(tmp_path):
     assert len(calls) == len(store) == 1
     assert torch.equal(first, again)
     assert first.dtype == again.dtype
+
+
+@pytest.mark.parametrize("name", ["rw", "spd", "degree", "sa"])
+def test_the_store_answers_as_encode_does(tmp_path, name):
+    store = Store(tmp_path, always=True)
+    small = Graph.from_edges([(0, 1)], undirected=True)
+    for graphs in (RING, Graph.union([RING, small]), [RING, small]):
+        for _ in range(2):
+            expected, found = encode(graphs, name), store.encode(graphs, name)
+            assert type(found) is type(expected)
+            for a, b in zip(tensors(found), tensors(expected), strict=True):
+                torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
+
+
+def test_settings_go_with_a_name(tmp_path):
+    with pytest.raises(ValueError, match="go with a name"):
+        Store(tmp_path).encode(RING, RandomWalk(), length=3)
 
 
 def test_encodings_of_pairs_are_kept_too(tmp_path):
@@ -202,7 +222,7 @@ def test_processes_share_a_folder_without_harm(tmp_path):
         f"""
         import torch, warnings
         from gape import Graph
-        from gape.encodings.random_walk import RandomWalk
+        from gape.encodings import RandomWalk
         from gape.store import Store
 
         warnings.simplefilter("error")

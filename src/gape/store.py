@@ -11,19 +11,16 @@ import os
 import sys
 import time
 import warnings
-import zipfile
-import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from gape.encodings.base import Encoding
-from gape.encodings.pairs import Pairs
-from gape.files.atomic import replacing
+from gape.encodings import Encoding, Pairs, is_collection, make
+from gape.files.entry import entry_bytes, read_entry, write_entry
+from gape.graph import Graph
 from gape.interop import as_graph
 
 # Raise it when the layout of an entry changes; entries of other layouts are then not found.
@@ -36,8 +33,6 @@ QUICK = 0.1
 READING = 1e9
 # Seconds after which a temporary file counts as left behind by a process that was killed.
 ABANDONED = 3600.0
-# What zipfile, NumPy and Pairs raise on files that are cut short or have changed bits.
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, OSError, RuntimeError, ValueError)
 
 
 def default_folder() -> Path:
@@ -93,25 +88,35 @@ class Store:
         self.folder = default_folder() if folder is None else Path(folder).expanduser()
         self.always = always
 
-    def encode(self, graphs: Any, encoding: Encoding) -> Any:
-        """What ``encoding(graphs)`` gives, from disk if it was computed before, on the graphs' device."""
+    def encode(self, graphs: Any, encoding: Encoding | str = "gape", **settings: Any) -> Any:
+        """What :func:`gape.encode` gives for the same arguments, from disk if it was computed before."""
+        if isinstance(encoding, str):
+            encoding = make(encoding, **settings)
+        elif settings:
+            raise ValueError(f"settings {sorted(settings)} go with a name; {encoding!r} has its own")
         graph = as_graph(graphs)
+        found = self._find(graph, encoding)
+        if not is_collection(graphs):
+            return found
+        return found.matrices() if isinstance(found, Pairs) else list(torch.split(found, graph.sizes.tolist()))
+
+    def _find(self, graph: Graph, encoding: Encoding) -> Any:
         if graph.edge_weight is not None and graph.edge_weight.requires_grad:
             return encoding(graph)  # a file has no gradient
         started = time.perf_counter()
         path = self.path(graph, encoding)
-        found = _read(path)
+        found = read_entry(path)
         if found is not None:
             return found.to(graph.device)
         looked_up = time.perf_counter()
         found = encoding(graph)
         seconds = time.perf_counter() - looked_up
-        if self.always or seconds >= max(QUICK, WORTH * (looked_up - started + _bytes(found) / READING)):
+        if self.always or seconds >= max(QUICK, WORTH * (looked_up - started + entry_bytes(found) / READING)):
             try:
-                _write(path, found)
+                write_entry(path, found)
             except OSError as error:
                 # A full disk is no reason to lose what was just computed.
-                warnings.warn(f"the encoding was computed but cannot be kept: {error}", stacklevel=2)
+                warnings.warn(f"the encoding was computed but cannot be kept: {error}", stacklevel=3)
         return found
 
     def path(self, graphs: Any, encoding: Encoding) -> Path:
@@ -161,31 +166,3 @@ class Store:
 
     def __repr__(self) -> str:
         return f"Store({str(self.folder)!r}, always={self.always})"
-
-
-def _tensors(found: Tensor | Pairs) -> dict[str, Tensor]:
-    return {"values": found} if isinstance(found, Tensor) else {"values": found.values, "sizes": found.sizes}
-
-
-def _bytes(found: Tensor | Pairs) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in _tensors(found).values())
-
-
-def _write(path: Path, found: Tensor | Pairs) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    arrays: dict[str, Any] = {name: tensor.detach().cpu().numpy() for name, tensor in _tensors(found).items()}
-    with replacing(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, **arrays)
-
-
-def _read(path: Path) -> Tensor | Pairs | None:
-    """The entry, or ``None`` if there is none or it is damaged: a zip file has a CRC-32 of each of its members."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            tensors = {name: torch.from_numpy(arrays[name]) for name in arrays.files}
-        return Pairs(tensors["values"], tensors["sizes"]) if "sizes" in tensors else tensors["values"]
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except _DAMAGE as error:
-        warnings.warn(f"computing anew, since {path} is damaged: {error}", stacklevel=3)
-        return None

@@ -58,15 +58,19 @@ class Store:
     An entry is only kept if finding it again is worth it: if computing it took at least five times as long as looking
     it up will, and a tenth of a second. Measured on ZINC (12,000 molecules, 2 cores; computed, then found again):
 
-    ======================  ========  =======  =================
-    encoding                computed  found
-    ======================  ========  =======  =================
-    GAPE, 32 states         95 ms     31 ms    not worth keeping
-    GAPE, closed readout    320 ms    30 ms    kept
-    random walk, 20 steps   190 ms    19 ms    kept
-    Laplacian, 8 vectors    490 ms    13 ms    kept
-    spectrum, 10 pairs      550 ms    20 ms    kept
-    ======================  ========  =======  =================
+    =====================  ========  ========  =====
+    encoding               computed  found     kept
+    =====================  ========  ========  =====
+    GAPE, 32 states        114 ms    40 ms     no
+    GAPE, closed readout   312 ms    26 ms     yes
+    random walk, 20 steps  242 ms    31 ms     yes
+    Laplacian, 8 vectors   524 ms    17 ms     yes
+    spectrum, 10 pairs     567 ms    38 ms     yes
+    shortest paths         216 ms    35 ms     yes
+    degrees                16 ms     10 ms     no
+    PageRank               259 ms    24 ms     yes
+    PPRP, 20 powers        1,061 ms  25 ms     yes
+    =====================  ========  ========  =====
 
     Args:
         folder: where; :func:`default_folder` if ``None``.

@@ -13,7 +13,7 @@ from gape.sparse import Adjacency
 from gape.walk import WalkMatrix
 
 # Entries of the matrices that are worked on together: a few of them fit into a processor's cache.
-ENTRIES = 1 << 18
+ENTRIES = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,24 +48,31 @@ def blocks(
             change the result, as it does for eigenvectors.
     """
     adjacency = walk.adjacency
-    source, target, own = (part.detach() for part in walk.entries())
-    values = own if values is None else values
+    source, target, values = _entries(walk, values, dtype)
     sizes = adjacency.sizes
     rounded = (sizes + multiple - 1) // multiple * multiple
     order = torch.argsort(rounded, stable=True)
     squares = rounded[order].square()
     starts = torch.zeros_like(sizes)
     starts[order] = squares.cumsum(0) - squares
-    graph = adjacency.batch[source]
-    place = starts[graph] + adjacency.local[source] * rounded[graph] + adjacency.local[target]
+    # Row u of its graph's matrix begins so that adding the number of v in the batch gives the place of (u, v).
+    rows = starts[adjacency.batch] + adjacency.local * rounded[adjacency.batch] - adjacency.ptr[adjacency.batch]
     flat = torch.zeros(int(squares.sum()), dtype=dtype, device=values.device)
-    flat.index_add_(0, place, values.to(dtype))
+    flat.index_add_(0, rows.index_select(0, source).add_(target), values)
     for first, last, n in _runs(rounded[order].tolist(), entries):
         graphs = order[first:last]
         begin = int(starts[graphs[0]])
         slots = torch.arange(n, device=sizes.device)
         nodes = torch.where(slots < sizes[graphs, None], adjacency.ptr[graphs, None] + slots, -1)
         yield Block(graphs, nodes, flat[begin : begin + (last - first) * n * n].view(-1, n, n))
+
+
+def _entries(walk: WalkMatrix, values: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    if values is None and walk.name == "adjacency" and not walk.adjacency.weighted:
+        source, target = walk.adjacency.edge_index
+        return source, target, torch.ones(1, dtype=dtype, device=source.device).expand(len(source))
+    source, target, own = (part.detach() for part in walk.entries())
+    return source, target, (own if values is None else values).to(dtype)
 
 
 def _runs(sizes: list[int], entries: int) -> Iterator[tuple[int, int, int]]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from gape.automaton import Automaton
 from gape.encodings.blocks import Block, blocks, refuse_above, spread_rows
 from gape.encodings.certificate import certified
-from gape.encodings.powers import power_diagonals
+from gape.encodings.powers import PowerDiagonals
 from gape.encodings.readout import Readout, check
 from gape.encodings.run_lengths import RunLengths, weigh
 from gape.interop import as_graph
@@ -89,5 +89,6 @@ def _read(readout: Readout, block: Block) -> Tensor:
 def _by_powers(matrices: Tensor, lengths: RunLengths, labels: Tensor | None, symmetric: bool) -> Tensor:
     amounts = matrices.new_ones(*matrices.shape[:2], lengths.steps + 1)
     if lengths.steps:
-        amounts[..., 1:] = power_diagonals(matrices / lengths.scale, lengths.steps, symmetric=symmetric)
+        diagonals = PowerDiagonals(lengths.steps, matrices.dtype)
+        amounts[..., 1:] = diagonals(matrices / lengths.scale, symmetric=symmetric)
     return weigh(amounts, lengths.worth, labels)

@@ -1,4 +1,4 @@
-"""The lowest eigenpairs of Laplacians: dense for many small graphs, shift-invert Lanczos for large ones."""
+"""The lowest eigenpairs of Laplacians: dense for many small graphs, Lanczos's method for large ones."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 import scipy.sparse
+import scipy.sparse.csgraph
 import torch
 from torch import Tensor
 
 from gape.encodings.blocks import Block, blocks, spread_rows
 from gape.encodings.lanczos import lowest_eigenpairs
-from gape.encodings.laplacian_matrix import LaplacianName, components, trivial_vectors
+from gape.encodings.laplacian_matrix import LaplacianKind, count_components
 from gape.encodings.signs import fix_signs
 from gape.graph import Graph
-from gape.walk import WalkMatrix
 
 # Largest graph for a dense decomposition.
 DENSE_NODES = 1024
 # From so many nodes on, LAPACK's solver for a few eigenpairs (syevr) beats all of them (syevd).
-SUBSET_NODES = 48
+SUBSET_NODES = 100
+# A second eigenvalue below this, relative to the largest degree, may be a zero: components are counted then.
+DOUBTFUL = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,29 +38,45 @@ class Eigenpairs:
     vectors: Tensor
 
 
-def eigenpairs(graph: Graph, walk: WalkMatrix, k: int, kind: LaplacianName, *, trivial: bool) -> Eigenpairs:
-    """The k lowest eigenpairs of each graph's Laplacian ``walk``.
+def eigenpairs(graph: Graph, k: int, kind: LaplacianKind, *, trivial: bool) -> Eigenpairs:
+    """The k lowest eigenpairs of each graph's Laplacian.
 
     Without ``trivial`` those of eigenvalue zero, one for each component, are left out.
     """
-    component, count = components(graph)
-    if graph.num_graphs == 1 and graph.num_nodes > DENSE_NODES:
-        return _sparse(graph, walk, k, kind, trivial, component)
+    kind.check(graph)
+    if bool((graph.sizes > DENSE_NODES).any()):
+        parts = [graph] if graph.num_graphs == 1 else [graph.slice(i, i + 1) for i in range(graph.num_graphs)]
+        if len(parts) == 1:
+            return _sparse(graph, k, kind, trivial)
+        found = [eigenpairs(part, k, kind, trivial=trivial) for part in parts]
+        return Eigenpairs(torch.cat([f.values for f in found]), torch.cat([f.vectors for f in found]))
     values = torch.full((graph.num_graphs, k), torch.nan, dtype=torch.float64, device=graph.device)
     vectors = torch.zeros(graph.num_nodes, k, dtype=torch.float64, device=graph.device)
-    for block in blocks(walk):
-        skipped = torch.zeros_like(block.graphs) if trivial else count[block.graphs]
-        # Graphs with the same number of components together: a plain slice then drops the trivial vectors.
-        for skip in torch.unique(skipped).tolist():
-            same = (skipped == skip).nonzero().flatten()
-            theta, basis = _dense(block.matrices[same], skip, k)
-            found = theta.shape[1]
-            values[block.graphs[same], :found] = theta
-            chosen = Block(block.graphs[same], block.nodes[same], block.matrices[:0])
-            rows = torch.zeros(*chosen.nodes.shape, k, dtype=torch.float64, device=graph.device)
-            rows[..., :found] = fix_signs(basis)
-            spread_rows(vectors, chosen, rows)
+    for block in blocks(graph.walk("adjacency")):
+        matrices = kind.dense(block.matrices)
+        theta, basis = _dense(matrices, 0 if trivial else 1, k)
+        _write(values, vectors, block, theta, basis)
+        if not trivial:
+            for i in _doubtful(matrices, theta):
+                one = Block(block.graphs[i : i + 1], block.nodes[i : i + 1], block.matrices[:0])
+                skip = count_components(matrices[i])
+                _write(values, vectors, one, *_dense(matrices[i : i + 1], skip, k))
     return Eigenpairs(values, vectors)
+
+
+def _doubtful(matrices: Tensor, theta: Tensor) -> list[int]:
+    """The graphs that may have more than one component, judged by their second eigenvalue."""
+    if theta.shape[1] == 0:
+        return []
+    scale = matrices.diagonal(dim1=-2, dim2=-1).amax(-1)
+    doubtful: list[int] = (theta[:, 0] <= DOUBTFUL * scale).nonzero().flatten().tolist()
+    return doubtful
+
+
+def _write(values: Tensor, vectors: Tensor, block: Block, theta: Tensor, basis: Tensor) -> None:
+    found, k = theta.shape[1], values.shape[1]
+    values[block.graphs] = torch.nn.functional.pad(theta, (0, k - found), value=torch.nan)
+    spread_rows(vectors, block, torch.nn.functional.pad(fix_signs(basis), (0, k - found)))
 
 
 def _dense(matrices: Tensor, skip: int, k: int) -> tuple[Tensor, Tensor]:
@@ -80,42 +98,29 @@ def _dense(matrices: Tensor, skip: int, k: int) -> tuple[Tensor, Tensor]:
     )
 
 
-def _sparse(
-    graph: Graph, walk: WalkMatrix, k: int, kind: LaplacianName, trivial: bool, component: Tensor
-) -> Eigenpairs:
+def _sparse(graph: Graph, k: int, kind: LaplacianKind, trivial: bool) -> Eigenpairs:
     """One large graph. Its trivial vectors, if wanted, are those of its components in the order of their nodes."""
-    values = torch.full((1, k), torch.nan, dtype=torch.float64, device=graph.device)
-    vectors = torch.zeros(graph.num_nodes, k, dtype=torch.float64, device=graph.device)
-    null = trivial_vectors(graph, component, kind)
-    first = min(k, int(component.max()) + 1) if trivial else 0
+    matrix, degree = kind.sparse(graph)
+    count, component = scipy.sparse.csgraph.connected_components(matrix, directed=False)
+    null = kind.trivial(component, degree)
+    values, vectors = np.full(k, np.nan), np.zeros((graph.num_nodes, k))
+    first = min(k, count) if trivial else 0
+    values[:first] = 0.0
     for i in range(first):
-        vectors[:, i] = torch.where(component == i, null, 0.0)
-    values[0, :first] = 0.0
+        vectors[:, i] = np.where(component == i, null, 0.0)
     # A node alone has only its trivial vector.
-    joined = (torch.bincount(component)[component] > 1).nonzero().flatten()
-    parts = torch.unique(component[joined], return_inverse=True)[1]
-    wanted = min(k - first, len(joined) - (int(parts.max()) + 1 if len(parts) else 0))
-    if wanted < 1:
-        return Eigenpairs(values, vectors)
-    source, target, entries = (part.detach().cpu().numpy() for part in walk.entries())
-    matrix = scipy.sparse.csr_array((entries, (source, target)), shape=(graph.num_nodes,) * 2)
-    rows = joined.cpu().numpy()
-    matrix = matrix[rows][:, rows]
-    if len(rows) <= DENSE_NODES or wanted > len(rows) // 3:
-        skip = int(parts.max()) + 1
-        theta, basis = (part[0] for part in _dense(torch.from_numpy(matrix.toarray()).unsqueeze(0), skip, wanted))
-    else:
-        found = lowest_eigenpairs(matrix, wanted, null[joined].cpu().numpy(), parts.cpu().numpy())
-        theta, basis = (torch.from_numpy(part) for part in found)
-    last = first + wanted
-    values[0, first:last] = theta.to(graph.device)
-    fixed = fix_signs(basis.to(graph.device).unsqueeze(0)).squeeze(0)
-    vectors[:, first:last] = torch.zeros_like(vectors[:, first:last]).index_copy(0, joined, fixed)
-    return Eigenpairs(values, vectors)
-
-
-def graph_by_graph(graph: Graph) -> list[Graph]:
-    """The batch itself if all its graphs are small, else its graphs one by one."""
-    if graph.num_graphs == 1 or not bool((graph.sizes > DENSE_NODES).any()):
-        return [graph]
-    return [graph.slice(i, i + 1) for i in range(graph.num_graphs)]
+    joined = np.flatnonzero(np.bincount(component)[component] > 1)
+    parts = np.unique(component[joined], return_inverse=True)[1]
+    skip = int(parts.max(initial=-1)) + 1
+    wanted = min(k - first, len(joined) - skip)
+    if wanted > 0:
+        matrix = matrix[joined][:, joined]
+        if len(joined) <= DENSE_NODES or wanted > len(joined) // 3:
+            dense = torch.from_numpy(matrix.toarray()).unsqueeze(0)
+            theta, basis = (part[0].numpy() for part in _dense(dense, skip, wanted))
+        else:
+            theta, basis = lowest_eigenpairs(matrix, wanted, null[joined], parts)
+        values[first : first + wanted] = theta
+        vectors[joined, first : first + wanted] = fix_signs(torch.from_numpy(basis).unsqueeze(0))[0].numpy()
+    device = graph.device
+    return Eigenpairs(torch.from_numpy(values).unsqueeze(0).to(device), torch.from_numpy(vectors).to(device))

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from gape.encodings.base import NodeEncoding, at_least, one_of
-from gape.encodings.eigenpairs import Eigenpairs, eigenpairs, graph_by_graph
-from gape.encodings.laplacian_matrix import LaplacianName, laplacian
+from gape.encodings.eigenpairs import Eigenpairs, eigenpairs
+from gape.encodings.laplacian_matrix import LaplacianKind, LaplacianName
 from gape.graph import Graph
 from gape.interop import as_graph
+from gape.threads import map_threads
 
 
 @dataclass(frozen=True)
@@ -49,16 +50,14 @@ class Laplacian(NodeEncoding):
         one_of(get_args(LaplacianName), laplacian=self.laplacian)
 
     def rows(self, graph: Graph) -> Tensor:
-        return torch.cat([pairs.vectors for pairs in self._pairs(graph)])
+        return eigenpairs(graph, self.vectors, self._kind, trivial=False).vectors
 
     def eigenpairs(self, graph: Any) -> Eigenpairs:
         """The eigenvectors in float64 with their eigenvalues ``[graphs, vectors]``, NaN where there are no more."""
-        pairs = [pairs for part in as_graph(graph).parts for pairs in self._pairs(part)]
-        return Eigenpairs(torch.cat([p.values for p in pairs]), torch.cat([p.vectors for p in pairs]))
+        parts = as_graph(graph).parts
+        found = map_threads(lambda part: eigenpairs(part, self.vectors, self._kind, trivial=False), parts)
+        return Eigenpairs(torch.cat([p.values for p in found]), torch.cat([p.vectors for p in found]))
 
-    def _pairs(self, graph: Graph) -> list[Eigenpairs]:
-        found = []
-        for part in graph_by_graph(graph):
-            part, walk = laplacian(part, self.laplacian, self.symmetrize, "Laplacian")
-            found.append(eigenpairs(part, walk, self.vectors, self.laplacian, trivial=False))
-        return found
+    @property
+    def _kind(self) -> LaplacianKind:
+        return LaplacianKind(self.laplacian, self.symmetrize, "Laplacian")

@@ -1,8 +1,9 @@
-"""Laplacians of undirected graphs, their components, and the eigenvectors everybody knows: the trivial ones."""
+"""Laplacians of undirected graphs, dense and sparse, and the eigenvectors everybody knows: the trivial ones."""
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NoReturn
 
 import numpy as np
 import scipy.sparse
@@ -11,65 +12,82 @@ import torch
 from torch import Tensor
 
 from gape.graph import Graph
-from gape.walk import WalkMatrix
 
 LaplacianName = Literal["normalized", "combinatorial"]
 
 
-def laplacian(graph: Graph, kind: LaplacianName, symmetrize: bool, what: str) -> tuple[Graph, WalkMatrix]:
-    """The graph, made undirected if asked, and its Laplacian; refuses directed graphs and negative weights."""
-    if not graph.undirected:
-        if not symmetrize:
-            raise ValueError(
-                f"{what} needs undirected graphs: the Laplacian of {graph!r} is not symmetric and its eigenvectors "
-                "are complex; set symmetrize=True to walk edges both ways, (A + Aᵀ)/2, or use GAPE or RandomWalk, "
-                "which follow directions"
-            )
-        graph = _both_ways(graph)
-    weights = graph.adjacency.weights
-    if graph.edge_weight is not None and bool((weights < 0).any()):
-        where = int((weights < 0).nonzero()[0])
-        raise ValueError(
-            f"{what} needs weights of at least 0, got {weights[where].item():g} on edge {where} "
-            f"{graph.edge_index[:, where].tolist()}"
-        )
-    return graph, graph.walk("laplacian" if kind == "combinatorial" else "normalized_laplacian")
+@dataclass(frozen=True)
+class LaplacianKind:
+    """Which Laplacian, and of what.
 
-
-def _both_ways(graph: Graph) -> Graph:
-    half = graph.adjacency.weights / 2
-    return Graph(
-        torch.cat([graph.edge_index, graph.edge_index.flip(0)], 1),
-        graph.num_nodes,
-        edge_weight=torch.cat([half, half]),
-        ptr=graph.ptr,
-    )
-
-
-def components(graph: Graph) -> tuple[Tensor, Tensor]:
-    """``[n]``, the connected component of each node, and ``[graphs]``, how many components each graph has.
-
-    Edges of weight zero do not connect. A node alone is a component.
+    Args:
+        name: "normalized", I - D^(-1/2) A D^(-1/2), or "combinatorial", D - A.
+        symmetrize: take directed graphs as (A + Aᵀ)/2 instead of refusing them.
+        asked_by: the encoding, for error messages.
     """
-    source, target = graph.edge_index
-    if graph.edge_weight is not None:
-        connecting = graph.edge_weight.detach() != 0
-        source, target = source[connecting], target[connecting]
-    ends = source.cpu().numpy(), target.cpu().numpy()
-    pattern = scipy.sparse.coo_array((np.ones(len(source), np.int8), ends), shape=(graph.num_nodes,) * 2)
-    count, labels = scipy.sparse.csgraph.connected_components(pattern, directed=False)
-    component = torch.from_numpy(labels.astype(np.int64)).to(graph.device)
-    graph_of = torch.zeros(count, dtype=torch.int64, device=graph.device)
-    graph_of[component] = graph.batch
-    return component, torch.bincount(graph_of, minlength=graph.num_graphs)
+
+    name: LaplacianName
+    symmetrize: bool
+    asked_by: str
+
+    def check(self, graph: Graph) -> None:
+        """Refuse negative weights."""
+        weights = graph.edge_weight
+        if weights is not None and bool((weights < 0).any()):
+            where = int((weights < 0).nonzero()[0])
+            edge = graph.edge_index[:, where].tolist()
+            raise ValueError(
+                f"{self.asked_by} needs weights of at least 0, got {weights[where].item():g} on edge {where} {edge}"
+            )
+
+    def _refuse_directed(self) -> NoReturn:
+        raise ValueError(
+            f"{self.asked_by} needs undirected graphs: of a directed one the Laplacian is not symmetric and its "
+            "eigenvectors are complex; set symmetrize=True to walk edges both ways, (A + Aᵀ)/2, or use GAPE or "
+            "RandomWalk, which follow directions"
+        )
+
+    def dense(self, weights: Tensor) -> Tensor:
+        """Laplacians ``[B, n, n]`` from adjacency matrices ``[B, n, n]``."""
+        if not torch.equal(weights, weights.mT):
+            if not self.symmetrize:
+                self._refuse_directed()
+            weights = (weights + weights.mT) / 2
+        degree = weights.sum(-1)
+        diagonal, matrices = degree, -weights
+        if self.name == "normalized":
+            root = torch.where(degree > 0, degree, torch.inf).rsqrt()
+            diagonal, matrices = (degree > 0).to(weights.dtype), matrices * (root.unsqueeze(2) * root.unsqueeze(1))
+        matrices.diagonal(dim1=-2, dim2=-1).add_(diagonal)
+        return matrices
+
+    def sparse(self, graph: Graph) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+        """The Laplacian of one graph and its degrees."""
+        source, target = graph.edge_index.cpu().numpy()
+        weights = graph.adjacency.weights.detach().cpu().numpy()
+        n = graph.num_nodes
+        matrix = scipy.sparse.csr_array((weights, (source, target)), shape=(n, n))
+        if not graph.undirected:
+            if not self.symmetrize:
+                self._refuse_directed()
+            matrix = (matrix + matrix.T) / 2
+        matrix.eliminate_zeros()
+        degree = np.asarray(matrix.sum(1)).ravel()
+        if self.name == "combinatorial":
+            return scipy.sparse.csr_array(scipy.sparse.diags_array(degree) - matrix), degree
+        root = scipy.sparse.diags_array(1.0 / np.sqrt(np.where(degree > 0, degree, np.inf)))
+        ones = scipy.sparse.diags_array((degree > 0).astype(float))
+        return scipy.sparse.csr_array(ones - root @ matrix @ root), degree
+
+    def trivial(self, component: np.ndarray, degree: np.ndarray) -> np.ndarray:
+        """``[n]``: on each component the unit vector of eigenvalue zero, constant or in proportion to √degree."""
+        weight = np.ones(len(degree))
+        if self.name == "normalized":
+            weight = np.where(degree > 0, degree, 1.0)
+        return np.asarray(np.sqrt(weight / np.bincount(component, weight)[component]))
 
 
-def trivial_vectors(graph: Graph, component: Tensor, kind: LaplacianName) -> Tensor:
-    """``[n]``: on each component the unit vector of eigenvalue zero, constant or in proportion to √degree."""
-    weight = torch.ones(graph.num_nodes, dtype=torch.float64, device=graph.device)
-    if kind == "normalized":
-        degree = graph.adjacency.out_degree
-        weight = torch.where(degree > 0, degree, 1.0)
-    total = torch.zeros(int(component.max()) + 1 if len(component) else 0, dtype=torch.float64, device=graph.device)
-    total.index_add_(0, component, weight)
-    return (weight / total[component]).sqrt()
+def count_components(matrix: Tensor) -> int:
+    """Number of connected components of one dense Laplacian."""
+    pattern = scipy.sparse.csr_array(matrix.cpu().numpy() != 0)
+    return int(scipy.sparse.csgraph.connected_components(pattern, directed=False)[0])

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gape.encodings.base import NodeEncoding, at_least
 from gape.encodings.blocks import blocks, refuse_above, spread_rows
-from gape.encodings.powers import power_diagonals, small_steps
+from gape.encodings.powers import PowerDiagonals, small_steps
 from gape.graph import Graph
 
 
@@ -49,12 +49,21 @@ class RandomWalk(NodeEncoding):
             f"RandomWalk on a graph of {largest} nodes, dense after a few steps,",
             "raise memory, or estimate with gape.encodings.estimate_random_walk",
         )
-        walk = graph.walk("random_walk")
-        symmetric = graph.undirected and bool((walk.adjacency.out_degree >= 0).all())
+        diagonals = PowerDiagonals(self.length, self.dtype)
+        out = torch.zeros(graph.num_nodes, self.length, dtype=self.dtype, device=graph.device)
+        for block in blocks(graph.walk("adjacency"), dtype=self.dtype, multiple=4):
+            spread_rows(out, block, self._block(block.matrices, diagonals))
+        return out
+
+    @staticmethod
+    def _block(weights: Tensor, diagonals: PowerDiagonals) -> Tensor:
+        degree = weights.sum(-1)
+        symmetric = bool((degree >= 0).all()) and torch.equal(weights, weights.mT)
+        inverse = torch.where(degree == 0, 0.0, 1.0 / degree)
         if symmetric:
             # D⁻¹A and D^(-1/2) A D^(-1/2) are similar by a diagonal matrix: their powers have the same diagonals.
-            walk = graph.walk("symmetric")
-        out = torch.zeros(graph.num_nodes, self.length, dtype=self.dtype, device=graph.device)
-        for block in blocks(walk, dtype=self.dtype, multiple=4):
-            spread_rows(out, block, power_diagonals(block.matrices, self.length, symmetric=symmetric))
-        return out
+            inverse = inverse.sqrt()
+            weights = weights * inverse.unsqueeze(2) * inverse.unsqueeze(1)
+        else:
+            weights = weights * inverse.unsqueeze(2)
+        return diagonals(weights, symmetric=symmetric)

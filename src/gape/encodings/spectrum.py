@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from gape.encodings.base import NodeEncoding, at_least, one_of
-from gape.encodings.eigenpairs import eigenpairs, graph_by_graph
-from gape.encodings.laplacian_matrix import LaplacianName, laplacian
+from gape.encodings.eigenpairs import eigenpairs
+from gape.encodings.laplacian_matrix import LaplacianKind, LaplacianName
 from gape.graph import Graph
 
 
@@ -50,14 +50,10 @@ class Spectrum(NodeEncoding):
         one_of(get_args(LaplacianName), laplacian=self.laplacian)
 
     def rows(self, graph: Graph) -> Tensor:
-        found = []
-        for part in graph_by_graph(graph):
-            part, walk = laplacian(part, self.laplacian, self.symmetrize, "Spectrum")
-            found.append(eigenpairs(part, walk, self.pairs, self.laplacian, trivial=True))
-        vectors = torch.cat([pairs.vectors for pairs in found])
+        kind = LaplacianKind(self.laplacian, self.symmetrize, "Spectrum")
+        found = eigenpairs(graph, self.pairs, kind, trivial=True)
         # Rounding may put a zero eigenvalue just below zero.
-        values = torch.cat([pairs.values for pairs in found]).abs()[graph.batch]
-        return stack_spectrum(vectors, values, self.unit_rows)
+        return stack_spectrum(found.vectors, found.values.abs()[graph.batch], self.unit_rows)
 
 
 def stack_spectrum(vectors: Tensor, values: Tensor, unit_rows: bool) -> Tensor:

@@ -13,6 +13,7 @@ except ImportError as error:
     raise SystemExit("gape: the command line needs Typer and Rich: pip install 'gape[cli]'") from error
 
 from gape import __version__
+from gape.cli.bench import bench
 from gape.cli.cache import cache
 from gape.cli.encode import encode
 from gape.cli.encodings import encodings
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(encode)
 app.command()(encodings)
 app.command()(cache)
+app.command()(bench)
 app.command()(runtime)
 
 # The common ancestor of Typer's own complaints about arguments; which module it lives in depends on Typer's version.

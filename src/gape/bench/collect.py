@@ -1,0 +1,65 @@
+"""Results of runs, gathered into small files that are kept with the code: one line a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from gape.files.atomic import replacing
+
+Result = dict[str, Any]
+
+
+def read_results(*folders: Path) -> list[Result]:
+    """All results under the folders: ``result.json`` of runs and lines of ``*.jsonl``; of equal cells the last one."""
+    found: list[Result] = []
+    for folder in folders:
+        found += [_parse(path.read_text(encoding="utf-8"), path) for path in sorted(folder.glob("**/result.json"))]
+        for path in sorted(folder.glob("*.jsonl")):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            found += [result for line in lines if line.strip() and "task" in (result := _parse(line, path))]
+    return latest(found)
+
+
+def latest(results: Iterable[Result]) -> list[Result]:
+    """One result a cell, the one that was finished last.
+
+    >>> old = {"task": "csl", "encoding": "rw", "seed": 41, "overrides": {}, "finished": "2024"}
+    >>> latest([old, {**old, "finished": "2025"}, {**old, "seed": 95}])[0]["finished"]
+    '2025'
+    """
+    newest: dict[str, Result] = {}
+    for result in results:
+        key = identity(result)
+        if key not in newest or newest[key]["finished"] < result["finished"]:
+            newest[key] = result
+    return [newest[key] for key in sorted(newest)]
+
+
+def identity(result: Result) -> str:
+    """The cell that a result is of, as text."""
+    return json.dumps([result[name] for name in ("task", "encoding", "overrides", "seed")], sort_keys=True)
+
+
+def collect(runs: Path, results: Path) -> dict[Path, int]:
+    """Merge the results of all runs into ``results/<task>.jsonl``, sorted; say how many lines each file has."""
+    written = {}
+    everything = read_results(runs, results)
+    results.mkdir(parents=True, exist_ok=True)
+    for task in sorted({result["task"] for result in everything}):
+        lines = [json.dumps(result, ensure_ascii=False) for result in everything if result["task"] == task]
+        path = results / f"{task}.jsonl"
+        with replacing(path) as temporary:
+            temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        written[path] = len(lines)
+    return written
+
+
+def _parse(text: str, path: Path) -> Result:
+    try:
+        result: Result = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is not a result: {error}. Remove it, or run its cell again") from error
+    return result

@@ -1,0 +1,170 @@
+"""Run one cell: a folder that holds everything, and ``result.json`` in it as the last thing.
+
+A folder with ``result.json`` is finished and is not run again. A run that was stopped by time is finished, too, but
+goes on when it is asked for with more time. A folder without it goes on from its last checkpoint and comes to the
+same numbers as if it had not been interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gape.bench.batches import FixedBatches
+from gape.bench.cell import Cell
+from gape.bench.checkpoint import Checkpoint
+from gape.bench.encoded import EncodedDataset, encoded_dataset
+from gape.bench.evaluate import evaluate
+from gape.bench.network import build_network
+from gape.bench.train import train_fold
+from gape.bench.versions import versions
+from gape.files.atomic import replacing
+
+#: Told about every epoch: number of the fold, number of folds, line of metrics.csv.
+Report = Callable[[int, int, dict[str, float]], None]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run, as opposed to what.
+
+    Args:
+        runs: folder of all runs.
+        data_dir: folder with real data, see :func:`gape.data.load`.
+        devices: processes that train one cell together.
+        tensorboard: write TensorBoard's files, too.
+    """
+
+    runs: Path = Path("runs")
+    data_dir: Path | None = None
+    devices: int = 1
+    tensorboard: bool = False
+
+    def __post_init__(self) -> None:
+        if self.devices < 1:
+            raise ValueError(f"devices must be at least 1, got {self.devices}")
+
+    @property
+    def trainer(self) -> dict[str, Any]:
+        """Options of Lightning's ``Trainer``."""
+        return {"devices": self.devices, "strategy": "ddp_spawn"} if self.devices > 1 else {}
+
+
+def finished(cell: Cell, runs: Path) -> dict[str, Any] | None:
+    """The result of the cell, if there is one that need not go on."""
+    path = cell.folder(runs) / "result.json"
+    if not path.exists():
+        return None
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if result["stopped"] == "time" and (cell.max_minutes is None or cell.max_minutes > result["max_minutes"]):
+        return None
+    return result
+
+
+def run(cell: Cell, options: RunOptions | None = None, report: Report | None = None) -> dict[str, Any]:
+    """Train, test and write the result of a cell, or read it if it is there."""
+    options = options or RunOptions()
+    known = finished(cell, options.runs)
+    if known is not None:
+        return known
+    folder = cell.folder(options.runs)
+    _write_settings(cell, folder)
+    encoded = encoded_dataset(cell.settings, options.data_dir)
+    folds = len(encoded.dataset.splits)
+    done: list[Checkpoint] = []
+    tests: list[dict[str, dict[str, float]]] = []
+    for fold in range(folds):
+        where = folder / f"fold-{fold}" if folds > 1 else folder
+        where.mkdir(parents=True, exist_ok=True)
+        state = train_fold(
+            cell.settings,
+            encoded,
+            fold,
+            where,
+            max_minutes=_share(cell.max_minutes, done, folds),
+            report=None if report is None else lambda line, fold=fold: report(fold, folds, line),  # type: ignore[misc]
+            tensorboard=options.tensorboard,
+            trainer_options=options.trainer,
+        )
+        done.append(state)
+        tests.append(_test(cell, encoded, fold, state))
+    result = _result(cell, encoded, done, tests)
+    with replacing(folder / "result.json") as temporary:
+        temporary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return result
+
+
+def _share(minutes: float | None, done: list[Checkpoint], folds: int) -> float | None:
+    """What is left of the time, in equal parts for the folds that are left."""
+    if minutes is None:
+        return None
+    left = minutes - sum(state.minutes for state in done)
+    return max(left, 1e-9) / (folds - len(done))
+
+
+def _write_settings(cell: Cell, folder: Path) -> None:
+    path = folder / "settings.json"
+    text = json.dumps(cell.settings.as_dict(), indent=1, sort_keys=True)
+    if path.exists() and path.read_text(encoding="utf-8").strip() != text:
+        raise ValueError(f"{folder} was begun with other settings ({path.name}); remove it, or give another --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+    with replacing(folder / "versions.json") as temporary:
+        temporary.write_text(json.dumps(versions(), indent=1) + "\n", encoding="utf-8")
+
+
+def _test(cell: Cell, encoded: EncodedDataset, fold: int, state: Checkpoint) -> dict[str, dict[str, float]]:
+    """Validation and test metrics with the weights of the best validation and with the last ones."""
+    split, task, size = encoded.dataset.splits[fold], encoded.dataset.task, cell.settings.batch_size
+    network = build_network(cell.settings, encoded)
+    val, test = FixedBatches(encoded, split.val, size), FixedBatches(encoded, split.test, size)
+    found = {}
+    for rule, weights in (("best_validation", state.best_weights), ("last_epoch", state.weights)):
+        if rule == "last_epoch" and state.best_epoch == state.epoch:
+            found.update(last_epoch=found["best_validation"], last_epoch_val=found["best_validation_val"])
+            continue
+        found[rule] = evaluate(network, weights, test, task)
+        found[f"{rule}_val"] = evaluate(network, weights, val, task)
+    return found
+
+
+def _result(
+    cell: Cell, encoded: EncodedDataset, done: list[Checkpoint], tests: list[dict[str, dict[str, float]]]
+) -> dict[str, Any]:
+    task, network = encoded.dataset.task, build_network(cell.settings, encoded)
+    reasons = {state.stopped for state in done}
+    split = encoded.dataset.splits[0]
+    return {
+        "task": cell.task,
+        "encoding": cell.encoding,
+        "seed": cell.seed,
+        "overrides": dict(cell.overrides),
+        "metric": task.metric.replace("-", "_"),
+        **{
+            rule: {name: statistics.fmean(test[rule][name] for test in tests) for name in tests[0][rule]}
+            for rule in tests[0]
+        },
+        "folds": [test["best_validation"][task.metric.replace("-", "_")] for test in tests],
+        "epochs": [state.epoch for state in done],
+        "best_epochs": [state.best_epoch for state in done],
+        "stopped": "time" if "time" in reasons else "epochs" if "epochs" in reasons else "lr",
+        "minutes": round(sum(state.minutes for state in done), 3),
+        "max_minutes": cell.max_minutes,
+        "certificates": encoded.certificates,
+        "encoding_seconds": round(encoded.seconds, 3),
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "graphs": [round(cell.settings.train_fraction * len(split.train)), len(split.val), len(split.test)],
+        "data": encoded.dataset.provenance,
+        "settings": cell.settings.as_dict(),
+        "versions": versions(),
+        "threads": torch.get_num_threads(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,84 @@
+"""``gape bench``: train and compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def bench(
+    tasks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TASK]...",
+            help="cycles, cycles-v, csl, zinc, planar, pattern, cluster, pcqm4mv2, qm9-20k. The generated ones need no "
+            "data.",
+        ),
+    ] = None,
+    encoding: Annotated[
+        str, typer.Option("--encoding", "-e", help="Encodings, separated by commas; `none` for no encoding.")
+    ] = "none,rw,lape,gape",
+    seeds: Annotated[int, typer.Option(min=1, max=4, help="How many of the seeds 41, 95, 22, 35.")] = 1,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="key=value, other than the paper's: lr=1e-3, encoding.states=8, data.test=2000."),
+    ] = None,
+    queue: Annotated[
+        Path | None,
+        typer.Option(help="Run the cells of a file: lines of TASK ENCODING [seed=N] [minutes=M] [key=value ...]."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Cells side by side, one process and one thread each.")] = 1,
+    devices: Annotated[int, typer.Option(help="Processes that train one cell together (DDP).")] = 1,
+    max_minutes: Annotated[
+        float | None, typer.Option(help="End the training of a cell after so long; its result says so.")
+    ] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with real data. Default: $GAPE_DATA.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs"),
+    collect: Annotated[
+        bool, typer.Option("--collect", help="Write the results of all runs to --results, a line each, too.")
+    ] = False,
+    results: Annotated[Path, typer.Option(help="Folder of collected results.")] = Path("results"),
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files.")] = False,
+) -> None:
+    """Train the paper's graph transformer with and without encodings, and compare.
+
+    Finished cells are skipped and interrupted ones go on. Tables: gape table graph-performance
+
+    Example: gape bench cycles --encoding none,rw,lape,gape --seeds 4 --jobs 2
+    """
+    from gape.bench.cell import Cell
+    from gape.bench.overrides import parse_pairs
+    from gape.bench.protocol import SEEDS
+    from gape.bench.queue import read_queue
+
+    if queue is not None and tasks:
+        raise ValueError(f"give tasks or a queue, got {' '.join(tasks)} and {queue}")
+    if queue is None and not tasks and not collect:
+        raise ValueError("which task? For example: gape bench cycles --encoding none,rw,lape,gape")
+    pairs = parse_pairs(set_ or [])
+    if queue is not None:
+        if pairs:
+            raise ValueError("--set does not go with --queue: write key=value on the lines of the file")
+        cells = read_queue(queue, max_minutes)
+    else:
+        cells = [
+            Cell(task, row, seed, pairs, max_minutes)
+            for task in tasks or []
+            for seed in SEEDS[:seeds]
+            for row in encoding.split(",")
+        ]
+    failures: list[str] = []
+    if cells:
+        from gape.bench.jobs import run_cells
+        from gape.bench.run import RunOptions
+
+        _, failures = run_cells(cells, RunOptions(out, data_dir, devices, tensorboard), jobs=jobs)
+    if collect:
+        from gape.bench.collect import collect as gather
+
+        for path, lines in gather(out, results).items():
+            typer.echo(f"{path}: {lines} results")
+    if failures:
+        raise ValueError(f"{len(failures)} of {len(cells)} cells failed:\n" + "\n".join(failures))

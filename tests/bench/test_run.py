@@ -1,0 +1,150 @@
+"""A cell trains, is finished once, and an interruption changes nothing."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from gape.bench.cell import Cell
+from gape.bench.checkpoint import Checkpoint
+from gape.bench.epochs import read_epochs
+from gape.bench.run import RunOptions, finished, run
+
+# What depends on the clock rather than on the settings.
+CLOCK = ("minutes", "finished", "encoding_seconds")
+
+KILLED = """
+import os, signal, sys, torch
+from pathlib import Path
+import gape.bench.journal as journal
+from gape.bench.cell import Cell
+from gape.bench.run import RunOptions, run
+
+torch.set_num_threads(1)
+journal.SAVE_EVERY = float(sys.argv[2])
+
+def kill(fold, folds, line):
+    if line["epoch"] == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+run(Cell("cycles", sys.argv[3], 41, eval(sys.argv[4])), RunOptions(Path(sys.argv[1])), kill)
+"""
+
+
+def without_clock(result):
+    return {name: value for name, value in result.items() if name not in CLOCK}
+
+
+def test_a_cell_trains_and_leaves_a_complete_folder(tmp_path, tiny):
+    cell = Cell("cycles", "gape", 41, tiny)
+    seen = []
+    result = run(cell, RunOptions(tmp_path), lambda *what: seen.append(what))
+    folder = cell.folder(tmp_path)
+    assert {path.name for path in folder.iterdir()} == {
+        "settings.json",
+        "versions.json",
+        "metrics.csv",
+        "checkpoint.pt",
+        "result.json",
+    }
+    epochs = read_epochs(folder / "metrics.csv")
+    assert [line["epoch"] for line in epochs] == [1, 2, 3, 4, 5, 6] == [line["epoch"] for _, _, line in seen]
+    assert result["epochs"] == [6]
+    assert result["stopped"] == "epochs"
+    assert result["certificates"] == {"run_sum": 42}
+    assert result["settings"]["encoding_options"]["seed"] == 41
+    for rule in ("best_validation", "last_epoch"):
+        assert 0 <= result[rule]["accuracy"] <= 1
+    # What training saw after the best epoch is what the best weights give when they are loaded again.
+    best = epochs[result["best_epochs"][0] - 1]
+    assert best["val_accuracy"] == max(line["val_accuracy"] for line in epochs)
+    assert result["best_validation_val"]["accuracy"] == pytest.approx(best["val_accuracy"])
+    assert result["best_validation_val"]["loss"] == pytest.approx(best["val_loss"], rel=1e-5)
+    assert result["last_epoch_val"]["loss"] == pytest.approx(epochs[-1]["val_loss"], rel=1e-5)
+    assert json.loads((folder / "result.json").read_text()) == result
+
+
+def test_a_finished_cell_is_not_run_again(tmp_path, tiny):
+    cell = Cell("cycles", "none", 41, {**tiny, "max_epochs": "1"})
+    first = run(cell, RunOptions(tmp_path))
+
+    def never(*_):
+        raise AssertionError("trained again")
+
+    assert run(cell, RunOptions(tmp_path), never) == first
+    assert finished(Cell("cycles", "none", 95, cell.overrides), tmp_path) is None
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path, tiny):
+    tiny["max_epochs"] = "2"
+    one, again, other = (
+        run(Cell("cycles", "lape", seed, tiny), RunOptions(tmp_path / name))
+        for name, seed in (("a", 41), ("b", 41), ("c", 95))
+    )
+    assert without_clock(one) == without_clock(again)
+    assert one["last_epoch"]["loss"] != other["last_epoch"]["loss"]
+
+
+# SA has dropout, LAPE random signs; a checkpoint after each epoch, or none before the kill.
+@pytest.mark.parametrize(("encoding", "save_every"), [("sa", 0.0), ("lape", 0.0), ("lape", 1e9)])
+def test_killed_and_resumed_gives_the_same_numbers_as_never_killed(tmp_path, tiny, encoding, save_every):
+    if encoding == "sa":
+        tiny["encoding.pairs"] = "3"  # its small transformer is wide
+    cell = Cell("cycles", encoding, 41, tiny)
+    words = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), str(save_every), encoding, repr(tiny)]
+    killed = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    folder = cell.folder(tmp_path / "killed")
+    assert not (folder / "result.json").exists()
+    assert (folder / "checkpoint.pt").exists() == (save_every == 0)
+    resumed_at = []
+    resumed = run(cell, RunOptions(tmp_path / "killed"), lambda *what: resumed_at.append(what[2]["epoch"]))
+    whole = run(cell, RunOptions(tmp_path / "whole"))
+    assert resumed_at[0] == (5 if save_every == 0 else 1)
+    assert without_clock(resumed) == without_clock(whole)
+
+    def numbers(folder):
+        return [{k: v for k, v in line.items() if k != "minutes"} for line in read_epochs(folder / "metrics.csv")]
+
+    assert numbers(folder) == numbers(cell.folder(tmp_path / "whole"))
+    one, other = (Checkpoint.load(cell.folder(tmp_path / name) / "checkpoint.pt") for name in ("killed", "whole"))
+    assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
+    assert one.scheduler == other.scheduler
+    assert numbers(folder)[-1]["lr"] < numbers(folder)[0]["lr"]  # so the schedule was put to the test
+
+
+def test_time_stops_a_cell_and_more_time_lets_it_go_on(tmp_path, tiny):
+    stopped = run(Cell("cycles", "none", 41, tiny, max_minutes=1e-6), RunOptions(tmp_path))
+    assert (stopped["stopped"], stopped["epochs"]) == ("time", [1])
+    assert finished(Cell("cycles", "none", 41, tiny, max_minutes=1e-6), tmp_path) == stopped
+    more = run(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path))
+    assert (more["stopped"], more["epochs"]) == ("epochs", [6])
+    assert without_clock(more) == without_clock(run(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path / "whole")))
+
+
+def test_training_ends_when_the_learning_rate_is_below_the_least(tmp_path, tiny):
+    tiny |= {"max_epochs": "100", "min_lr": "2e-4", "lr": "5e-4", "patience": "0"}
+    result = run(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path))
+    assert result["stopped"] == "lr"
+    assert result["epochs"][0] < 100
+
+
+def test_other_settings_in_the_same_folder_are_refused(tmp_path, tiny):
+    cell = Cell("cycles", "none", 41, tiny)
+    path = cell.folder(tmp_path) / "settings.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"layers": 3}')
+    with pytest.raises(ValueError, match="was begun with other settings"):
+        run(cell, RunOptions(tmp_path))
+
+
+def test_csl_is_the_mean_over_five_folds(tmp_path):
+    small = {"layers": "1", "hidden": "16", "heads": "2", "max_epochs": "1", "batch_size": "30"}
+    cell = Cell("csl", "rw", 41, small)
+    result = run(cell, RunOptions(tmp_path))
+    assert len(result["folds"]) == len(result["epochs"]) == 5
+    assert result["best_validation"]["accuracy"] == pytest.approx(sum(result["folds"]) / 5, abs=1e-6)
+    assert (cell.folder(tmp_path) / "fold-4" / "metrics.csv").exists()

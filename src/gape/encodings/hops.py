@@ -7,15 +7,17 @@ number of steps t at which v is not yet in reach_t(u).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 Array = np.ndarray[Any, Any]
 
 # Words gathered at a time.
 ROOM = 1 << 22
+# Up to so many nodes a table of all pairs sorts the edges faster than sorting does.
+TABLE_NODES = 2048
 
 
 def hop_distances(edge_index: Array, sizes: Array, unreachable: int) -> Array:
@@ -27,68 +29,77 @@ def hop_distances(edge_index: Array, sizes: Array, unreachable: int) -> Array:
         unreachable: the distance of pairs without a path.
     """
     n, largest = int(sizes.sum()), int(sizes.max(initial=0))
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    local = np.arange(n) - np.repeat(starts, sizes)
-    # SciPy's conversion is a counting sort.
-    ones = np.ones(edge_index.shape[1], np.int8)
-    rows = scipy.sparse.csr_array((ones, (edge_index[0], edge_index[1])), shape=(n, n))
-    target = rows.indices
-    leaving = np.flatnonzero(np.diff(rows.indptr))
-    firsts = rows.indptr[leaving]
-    words = max(1, -(-largest // 64))
-    step = max(1, ROOM // max(1, len(target)))
-    columns = [
-        _within(local, first * 64, min(step, words - first), target, leaving, firsts, unreachable)
-        for first in range(0, words, step)
+    if n == 0:
+        return np.zeros(0, np.uint8)
+    first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    inside = np.arange(largest) < np.repeat(sizes, sizes)[:, None]
+    edges = _Edges.of(edge_index, first, largest)
+    words = -(-largest // 64)
+    step = max(1, ROOM // max(1, len(edges.target)))
+    tables = [
+        _distances(edges, np.arange(n) - first, inside[:, 64 * w : 64 * (w + step)], 64 * w, unreachable)
+        for w in range(0, words, step)
     ]
-    table = columns[0] if len(columns) == 1 else np.concatenate(columns, 1)
-    inside = np.arange(table.shape[1]) < np.repeat(sizes, sizes)[:, None]
+    table = tables[0] if len(tables) == 1 else np.concatenate(tables, 1)
     return np.asarray(table[inside])
 
 
-def _within(
-    local: Array, first: int, words: int, target: Array, leaving: Array, firsts: Array, unreachable: int
-) -> Array:
-    """``[n, 64 · words]``: distances to the nodes number ``first`` and following of each graph."""
-    n = len(local)
-    reach = np.zeros((n, words), np.uint64)
-    own = np.flatnonzero((local >= first) & (local < first + 64 * words))
-    bit = (local[own] - first).astype(np.uint64)
-    reach[own, (bit >> np.uint64(6)).astype(np.int64)] = np.uint64(1) << (bit & np.uint64(63))
-    distance = np.zeros((n, 64 * words), np.uint8)
+@dataclass(frozen=True, eq=False)
+class _Edges:
+    """Targets of all edges sorted by source, the nodes that have any, and where theirs begin."""
+
+    target: Array
+    leaving: Array
+    begin: Array
+
+    @classmethod
+    def of(cls, edge_index: Array, first: Array, largest: int) -> _Edges:
+        source, target = edge_index
+        if largest <= TABLE_NODES:
+            table = np.zeros((len(first), largest), bool)
+            table[source, target - first[source]] = True
+            source, column = np.nonzero(table)
+            target = first[source] + column
+        else:
+            order = np.argsort(source, kind="stable")
+            source, target = source[order], target[order]
+        degree = np.bincount(source, minlength=len(first))
+        leaving = np.flatnonzero(degree)
+        return cls(target, leaving, (np.cumsum(degree) - degree)[leaving])
+
+    def spread(self, reach: Array) -> Array:
+        """What is within one step more."""
+        grown = reach.copy()
+        if len(self.target):
+            grown[self.leaving] |= np.bitwise_or.reduceat(reach.take(self.target, 0), self.begin, axis=0)
+        return grown
+
+
+def _distances(edges: _Edges, local: Array, inside: Array, first: int, unreachable: int) -> Array:
+    """``[n, columns]``: distances to the nodes number ``first`` and following of each graph."""
+    n, columns = inside.shape
+    # A graph has no more nodes there: reached from the start, so that nobody waits for them.
+    start = np.zeros((n, -(-columns // 64) * 64), bool)
+    start[:, :columns] = ~inside
+    start[:, columns:] = True
+    own = np.flatnonzero((local >= first) & (local < first + columns))
+    start[own, local[own] - first] = True
+    reach = np.packbits(start, axis=1, bitorder="little").view(np.uint64)
+    distance = np.zeros((n, columns), np.uint8)
     steps = 0
     while True:
-        missing = np.unpackbits((~reach).view(np.uint8), axis=1, bitorder="little")
-        distance += missing
-        grown = reach.copy()
-        if len(target):
-            grown[leaving] |= np.bitwise_or.reduceat(reach[target], firsts, axis=0)
-        steps += 1
-        if steps == 255:
-            distance = distance.astype(np.int32)
-        if np.array_equal(grown, reach) or steps >= unreachable:
-            break
-        reach = grown
-    # Not reached after the last step: either never, or farther than the cap tells apart.
-    far = missing.astype(bool)
-    distance = distance.astype(np.int32) if unreachable > 255 else distance
-    if np.array_equal(grown, reach):
-        distance[far] = unreachable
-        return distance
-    distance[far] = unreachable - 1
-    return _mark_unreachable(distance, grown, target, leaving, firsts, unreachable)
-
-
-def _mark_unreachable(
-    distance: Array, reach: Array, target: Array, leaving: Array, firsts: Array, unreachable: int
-) -> Array:
-    """Go on to the end, beyond the cap, only to know which pairs have no path at all."""
-    while True:
-        grown = reach.copy()
-        grown[leaving] |= np.bitwise_or.reduceat(reach[target], firsts, axis=0)
+        missing = np.unpackbits((~reach).view(np.uint8), axis=1, count=columns, bitorder="little")
+        if not missing.any():
+            return distance
+        grown = edges.spread(reach)
         if np.array_equal(grown, reach):
             break
+        if steps < unreachable - 1:
+            steps += 1
+            distance = distance.astype(np.int32) if steps == 256 else distance
+            distance += missing
         reach = grown
-    missing = np.unpackbits((~reach).view(np.uint8), axis=1, bitorder="little").astype(bool)
-    distance[missing] = unreachable
+    if unreachable > 255:
+        distance = distance.astype(np.int32)
+    distance[missing.view(bool)] = unreachable
     return distance

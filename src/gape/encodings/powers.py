@@ -38,32 +38,28 @@ class PowerDiagonals:
 
     def __call__(self, matrices: Tensor, *, symmetric: bool = False) -> Tensor:
         """``[B, n, length]`` for ``matrices`` ``[B, n, n]``."""
-        steps, work = self._buffers(matrices)
+        steps, work, giants = self._buffers(matrices)
         out = matrices.new_empty(self.length, *matrices.shape[:2])
-        last = matrices
-        powers = [matrices]
-        for step in steps:
-            last = torch.bmm(last, matrices, out=step)
-            powers.append(last)
-        for i, power in enumerate(powers):
-            out[i] = power.diagonal(dim1=-2, dim2=-1)
-        giant, done = last, len(powers)
-        spare = [work[1], work[2]]
+        steps[0].copy_(matrices)
+        for i in range(1, self.small):
+            torch.bmm(steps[i - 1], steps[0], out=steps[i])
+        out[: self.small] = steps.diagonal(dim1=-2, dim2=-1)
+        giant, done, turn = steps[-1], self.small, 0
         while done < self.length:
-            turned = giant if symmetric else giant.mT
-            for power in powers[: self.length - done]:
-                torch.sum(torch.mul(power, turned, out=work[0]), -1, out=out[done])
-                done += 1
+            now = min(self.small, self.length - done)
+            torch.mul(steps[:now], giant if symmetric else giant.mT, out=work[:now])
+            torch.sum(work[:now], -1, out=out[done : done + now])
+            done += now
             if done < self.length:
-                giant = torch.bmm(giant, last, out=spare[0])
-                spare.reverse()
+                giant = torch.bmm(giant, steps[-1], out=giants[turn])
+                turn = 1 - turn
         return out.permute(1, 2, 0)
 
-    def _buffers(self, matrices: Tensor) -> tuple[Tensor, Tensor]:
+    def _buffers(self, matrices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         # Fresh memory costs the operating system more than a small product costs the processor.
-        each = matrices.numel()
-        needed = (self.small + 2) * each
+        b, each = self.small, matrices.numel()
+        needed = (2 * b + 2) * each
         if self._room is None or len(self._room) < needed:
             self._room = torch.empty(needed, dtype=self._dtype, device=matrices.device)
-        room = self._room[:needed].view(self.small + 2, *matrices.shape)
-        return room[: self.small - 1], room[self.small - 1 :]
+        room = self._room[:needed].view(2 * b + 2, *matrices.shape)
+        return room[:b], room[b : 2 * b], room[2 * b :]

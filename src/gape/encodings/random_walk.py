@@ -12,6 +12,9 @@ from gape.encodings.blocks import blocks, refuse_above, spread_rows
 from gape.encodings.powers import PowerDiagonals, small_steps
 from gape.graph import Graph
 
+# Entries worked on together: fourteen such arrays fit into a second-level cache.
+CACHED = 1 << 16
+
 
 @dataclass(frozen=True)
 class RandomWalk(NodeEncoding):
@@ -45,13 +48,13 @@ class RandomWalk(NodeEncoding):
         largest = int(graph.sizes.max()) if graph.num_graphs else 0
         refuse_above(
             self.memory,
-            (small_steps(self.length) + 4) * largest**2 * self.dtype.itemsize,
+            (2 * small_steps(self.length) + 5) * largest**2 * self.dtype.itemsize,
             f"RandomWalk on a graph of {largest} nodes, dense after a few steps,",
             "raise memory, or estimate with gape.encodings.estimate_random_walk",
         )
         diagonals = PowerDiagonals(self.length, self.dtype)
         out = torch.zeros(graph.num_nodes, self.length, dtype=self.dtype, device=graph.device)
-        for block in blocks(graph.walk("adjacency"), dtype=self.dtype, multiple=4):
+        for block in blocks(graph.walk("adjacency"), dtype=self.dtype, multiple=4, entries=CACHED):
             spread_rows(out, block, self._block(block.matrices, diagonals))
         return out
 

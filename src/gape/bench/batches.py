@@ -59,7 +59,7 @@ class TrainingBatches:
     def __iter__(self) -> Iterator[GraphBatch]:
         generator = torch.Generator().manual_seed(mixed_seed(self.seed, self.epoch))
         order = self.graphs[torch.randperm(len(self.graphs), generator=generator)]
-        for batch in order.split(self.size):
+        for batch in torch.split(order, self.size):
             # A process without a graph of its own would leave the others waiting: then all take the whole batch.
             world = self.world if len(batch) >= self.world else 1
             mine = batch[self.rank :: world] if world > 1 else batch
@@ -82,7 +82,7 @@ class FixedBatches:
 
     @property
     def _parts(self) -> list[Tensor]:
-        return list(self.graphs.split(self.size))[self.rank :: self.world] if len(self.graphs) else []
+        return list(torch.split(self.graphs, self.size))[self.rank :: self.world] if len(self.graphs) else []
 
     def __len__(self) -> int:
         return len(self._parts)

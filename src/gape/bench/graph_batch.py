@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,7 +40,7 @@ class GraphBatch:
         """The same on another device; itself if it is there already."""
         if self.x.device == torch.device(device):
             return self
-        moved = {
+        moved: dict[str, Any] = {
             name: value.to(device, non_blocking=non_blocking)
             for name, value in vars(self).items()
             if isinstance(value, Tensor)

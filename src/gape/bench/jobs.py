@@ -47,8 +47,9 @@ def run_cells(
                     pipe, process = _start(cell, options)
                     running[pipe] = place, cell, process
                     shown.start(cell)
-                for pipe in wait(list(running)):
-                    assert isinstance(pipe, Connection)
+                for ready in wait(list(running)):
+                    assert isinstance(ready, Connection)
+                    pipe = ready
                     place, cell, process = running[pipe]
                     message = _receive(pipe)
                     if message[0] == "epoch":

@@ -126,7 +126,7 @@ def _test(cell: Cell, encoded: EncodedDataset, fold: int, state: Checkpoint) -> 
     split, task, size = encoded.dataset.splits[fold], encoded.dataset.task, cell.settings.batch_size
     network = build_network(cell.settings, encoded)
     val, test = FixedBatches(encoded, split.val, size), FixedBatches(encoded, split.test, size)
-    found = {}
+    found: dict[str, dict[str, float]] = {}
     for rule, weights in (("best_validation", state.best_weights), ("last_epoch", state.weights)):
         if rule == "last_epoch" and state.best_epoch == state.epoch:
             found.update(last_epoch=found["best_validation"], last_epoch_val=found["best_validation_val"])

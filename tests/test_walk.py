@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gape import Graph, as_graph
+from gape.sparse import bucket_sorted, comparison_sorted
 from gape.walk import NAMES
 from tests.graphs import drawn_graphs
 
@@ -303,3 +304,15 @@ def test_acyclic_is_that_of_networkx(drawn, seed):
     assert graph.walk().acyclic == nx.is_directed_acyclic_graph(oracle)
     assert graph.walk("random_walk").acyclic == graph.walk().acyclic
     assert not graph.walk("laplacian").acyclic
+
+
+def test_both_ways_of_sorting_edges_give_the_same_products():
+    generator = torch.Generator().manual_seed(0)
+    rows, columns = torch.randint(0, 50, (2, 400), generator=generator)
+    values = torch.randn(400, generator=generator, dtype=torch.float64)
+    x = torch.randn(50, 3, generator=generator, dtype=torch.float64)
+    expected = torch.zeros(50, 50, dtype=torch.float64).index_put_((rows, columns), values, accumulate=True) @ x
+    for way in (bucket_sorted, comparison_sorted):
+        starts, compressed, ordered = way(rows, columns, values, 50)
+        matrix = torch.sparse_csr_tensor(starts.long(), compressed.long(), ordered, size=(50, 50))
+        assert torch.allclose(matrix @ x, expected, atol=1e-12)

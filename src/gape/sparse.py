@@ -7,6 +7,8 @@ import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -82,7 +84,8 @@ class Adjacency:
 
     @cached_property
     def _segments(self) -> Tensor:
-        return _csr(self.ptr, torch.arange(self.num_nodes, device=self.ptr.device), None, self.num_nodes)
+        ones = torch.ones(self.num_nodes, dtype=torch.float64, device=self.ptr.device)
+        return _csr(self.ptr, torch.arange(self.num_nodes, device=self.ptr.device), ones, self.num_nodes)
 
     def segment_sum(self, x: Tensor) -> Tensor:
         """``[n]`` or ``[n, c]`` to ``[graphs]`` or ``[graphs, c]``."""
@@ -133,18 +136,12 @@ class Adjacency:
 
     def _compressed(self, end: int, is_sorted: bool) -> Tensor:
         rows, columns = self.edge_index[end], self.edge_index[1 - end]
-        values = None if self.edge_weight is None else self.weights.detach()
-        if not is_sorted:
-            small = rows.to(torch.int32) if self.num_nodes < 2**31 else rows
-            rows, order = torch.sort(small, stable=True)
-            columns = columns.index_select(0, order)
-            values = None if values is None else values.index_select(0, order)
-        if len(rows) > 16 * self.num_nodes:
-            starts = torch.searchsorted(rows, torch.arange(self.num_nodes + 1, dtype=rows.dtype, device=rows.device))
-        else:
-            starts = torch.zeros(self.num_nodes + 1, dtype=torch.int64, device=rows.device)
-            torch.cumsum(torch.bincount(rows, minlength=self.num_nodes), 0, out=starts[1:])
-        return _csr(starts, columns, values, self.num_nodes)
+        values = self.weights.detach()
+        if is_sorted:
+            return _csr(_starts(rows, self.num_nodes), columns, values, self.num_nodes)
+        if rows.device.type == "cpu":
+            return _csr(*bucket_sorted(rows, columns, values, self.num_nodes), self.num_nodes)
+        return _csr(*comparison_sorted(rows, columns, values, self.num_nodes), self.num_nodes)
 
     @cached_property
     def symmetric(self) -> bool:
@@ -187,11 +184,35 @@ def _accept_beta_state() -> None:
         torch.sparse_csr_tensor([0, 1], [0], [1.0], size=(1, 1), check_invariants=False)
 
 
-def _csr(starts: Tensor, columns: Tensor, values: Tensor | None, num_columns: int) -> Tensor:
+def _starts(rows: Tensor, num_rows: int) -> Tensor:
+    """``[num_rows + 1]``: where each row's entries begin in sorted ``rows``."""
+    if len(rows) > 16 * num_rows:
+        return torch.searchsorted(rows, torch.arange(num_rows + 1, dtype=rows.dtype, device=rows.device))
+    starts = torch.zeros(num_rows + 1, dtype=torch.int64, device=rows.device)
+    torch.cumsum(torch.bincount(rows, minlength=num_rows), 0, out=starts[1:])
+    return starts
+
+
+def comparison_sorted(rows: Tensor, columns: Tensor, values: Tensor, num_rows: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Starts, columns and values of the compressed rows; on any device."""
+    rows, order = torch.sort(rows.to(torch.int32) if num_rows < 2**31 else rows, stable=True)
+    return _starts(rows, num_rows), columns.index_select(0, order), values.index_select(0, order)
+
+
+def bucket_sorted(rows: Tensor, columns: Tensor, values: Tensor, num_rows: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The same by counting, in memory of the CPU: twice as fast."""
+    small = np.int32 if max(num_rows, len(rows)) < 2**31 - 1 else np.int64
+    places = (rows.numpy().astype(small), columns.numpy().astype(small))
+    matrix = scipy.sparse.coo_array((values.numpy(), places), shape=(num_rows, num_rows))
+    # Parallel edges may stay apart, since a product adds them up: spare SciPy the search for them.
+    matrix.has_canonical_format = True
+    matrix = matrix.tocsr()
+    return torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices), torch.from_numpy(matrix.data)
+
+
+def _csr(starts: Tensor, columns: Tensor, values: Tensor, num_columns: int) -> Tensor:
     # 32-bit indices halve the memory traffic of a product.
     small = torch.int32 if max(len(columns), num_columns) < 2**31 - 1 else torch.int64
-    if values is None:
-        values = torch.ones(len(columns), dtype=torch.float64, device=columns.device)
     _accept_beta_state()
     return torch.sparse_csr_tensor(
         starts.to(small), columns.to(small), values, size=(len(starts) - 1, num_columns), check_invariants=False

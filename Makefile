@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 # Two test processes with one BLAS thread each beat one process with two.
 ONE    := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: install test test-slow test-wheel lint bench format clean
+.PHONY: install test test-slow test-wheel lint bench runtime format clean
 
 install: $(STAMP)
 
@@ -30,7 +30,11 @@ test-slow: $(STAMP)
 test-wheel: $(STAMP)
 	$(BIN)/python tests/wheel_check.py
 
+# CYCLES without and with encodings on a short schedule, no data needed: a table and a page, in about five minutes.
 bench: $(STAMP)
+	$(BIN)/gape bench cycles --short --encoding none,lape,rw,gape --jobs 2 --report report.html
+
+runtime: $(STAMP)
 	$(BIN)/gape runtime
 
 format: $(STAMP)

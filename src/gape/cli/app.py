@@ -17,7 +17,9 @@ from gape.cli.bench import bench
 from gape.cli.cache import cache
 from gape.cli.encode import encode
 from gape.cli.encodings import encodings
+from gape.cli.figure import figure
 from gape.cli.runtime import runtime
+from gape.cli.table import table
 
 app = typer.Typer(
     name="gape",
@@ -30,6 +32,8 @@ app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options"
 app.command()(encodings)
 app.command()(cache)
 app.command()(bench)
+app.command()(table)
+app.command()(figure)
 app.command()(runtime)
 
 # The common ancestor of Typer's own complaints about arguments; which module it lives in depends on Typer's version.

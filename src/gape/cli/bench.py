@@ -40,6 +40,12 @@ def bench(
         bool, typer.Option("--collect", help="Write the results of all runs to --results, a line each, too.")
     ] = False,
     results: Annotated[Path, typer.Option(help="Folder of collected results.")] = Path("results"),
+    short: Annotated[
+        bool, typer.Option("--short", help="CYCLES with few graphs on a short schedule: minutes, not the real thing.")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Print the table, and write a page with it, learning curves and encodings.")
+    ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files.")] = False,
 ) -> None:
     """Train the paper's graph transformer with and without encodings, and compare.
@@ -52,12 +58,19 @@ def bench(
     from gape.bench.overrides import parse_pairs
     from gape.bench.protocol import SEEDS
     from gape.bench.queue import read_queue
+    from gape.bench.short import SHORT, SHORT_MINUTES
 
     if queue is not None and tasks:
         raise ValueError(f"give tasks or a queue, got {' '.join(tasks)} and {queue}")
     if queue is None and not tasks and not collect:
         raise ValueError("which task? For example: gape bench cycles --encoding none,rw,lape,gape")
     pairs = parse_pairs(set_ or [])
+    if short:
+        if queue is not None or tasks != ["cycles"]:
+            raise ValueError("--short is for the task cycles alone: gape bench cycles --short")
+        pairs, max_minutes = {**SHORT, **pairs}, max_minutes or SHORT_MINUTES
+    if report is not None and (queue is not None or len(tasks or []) != 1):
+        raise ValueError("--report is about one task: gape bench cycles --report report.html")
     if queue is not None:
         if pairs:
             raise ValueError("--set does not go with --queue: write key=value on the lines of the file")
@@ -74,7 +87,16 @@ def bench(
         from gape.bench.jobs import run_cells
         from gape.bench.run import RunOptions
 
-        _, failures = run_cells(cells, RunOptions(out, data_dir, devices, tensorboard), jobs=jobs)
+        found, failures = run_cells(cells, RunOptions(out, data_dir, devices, tensorboard), jobs=jobs)
+        if report is not None and found:
+            from gape.bench.render import render
+            from gape.bench.report import write_report
+            from gape.bench.tables import comparison
+
+            rows = list(dict.fromkeys(cell.encoding for cell in cells))
+            table = comparison("graph-performance", found, {cells[0].task: pairs}, [cells[0].task], rows)
+            typer.echo(render(table, "text"), nl=False)
+            typer.echo(f"report: {write_report(report, table, cells, found, out, data_dir).resolve()}")
     if collect:
         from gape.bench.collect import collect as gather
 

@@ -1,0 +1,81 @@
+"""A row of heat maps, drawn for print and for the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SUFFIXES = (".png", ".pdf", ".html")
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One heat map.
+
+    Args:
+        title: above it.
+        values: ``[rows, columns]``.
+        across, down: what columns and rows are.
+        first: number of the first column.
+    """
+
+    title: str
+    values: NDArray[np.floating[Any]]
+    across: str
+    down: str
+    first: int = 1
+
+
+def draw(panels: Sequence[Panel], title: str, path: Path) -> None:
+    """Write a PNG or PDF file, or a page of its own with all that it needs."""
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"a figure is a {', '.join(SUFFIXES)} file, got {path.name!r}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".html":
+        page = interactive(panels, title).to_html(include_plotlyjs=True, full_html=True)
+        path.write_text(page, encoding="utf-8")
+    else:
+        _print(panels, title, path)
+
+
+def interactive(panels: Sequence[Panel], title: str) -> Any:
+    """The same as a Plotly figure."""
+    from plotly import graph_objects
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(1, len(panels), subplot_titles=[panel.title for panel in panels], horizontal_spacing=0.15)
+    for place, panel in enumerate(panels, start=1):
+        steps = list(range(panel.first, panel.first + panel.values.shape[1]))
+        bar = {"x": (place - 0.08) / len(panels), "thickness": 12}
+        figure.add_trace(
+            graph_objects.Heatmap(z=panel.values, x=steps, colorscale="Viridis", colorbar=bar), row=1, col=place
+        )
+        figure.update_xaxes(title_text=panel.across, row=1, col=place)
+        figure.update_yaxes(title_text=panel.down, autorange="reversed", row=1, col=place)
+    figure.update_layout(title=title, template="plotly_white", height=620)
+    return figure
+
+
+def _print(panels: Sequence[Panel], title: str, path: Path) -> None:
+    # Figure itself rather than pyplot: no window, no global state.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(4.2 * len(panels), 5.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    for place, panel in enumerate(panels, start=1):
+        axes = figure.add_subplot(1, len(panels), place)
+        rows, columns = panel.values.shape
+        extent = (panel.first - 0.5, panel.first + columns - 0.5, rows - 0.5, -0.5)
+        image = axes.imshow(panel.values, aspect="auto", interpolation="nearest", cmap="viridis", extent=extent)
+        axes.set(title=panel.title, xlabel=panel.across, ylabel=panel.down)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        figure.colorbar(image, ax=axes)
+    figure.suptitle(title)
+    figure.savefig(path, dpi=160)

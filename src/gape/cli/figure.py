@@ -1,0 +1,25 @@
+"""``gape figure``: the paper's figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def figure(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="rw-pprp or csl-labels.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A .png, .pdf or .html file. Default: all three in --folder.")
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Where to, without --output.")] = Path("figures"),
+) -> None:
+    """Draw a figure of the paper, for print (PNG, PDF) and as an interactive page (HTML).
+
+    Example: gape figure rw-pprp -o rw-pprp.pdf
+    """
+    from gape.bench.figures import write_figure
+
+    for path in write_figure(name, output, folder):
+        typer.echo(str(path))

@@ -1,0 +1,78 @@
+"""``gape table``: the paper's tables, ours beside theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def table(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="graph-performance, rw-ppr-graph, k-study or graph-runtime.")
+    ] = "graph-performance",
+    format_: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
+    task: Annotated[str | None, typer.Option(help="Columns, separated by commas.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Rows, separated by commas.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="[TASK:]key=value: show the runs with this set, not those of the paper's settings."),
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs"),
+    results: Annotated[Path, typer.Option(help="Folder of collected results.")] = Path("results"),
+    measure: Annotated[
+        bool, typer.Option("--measure", help="graph-runtime: measure first, and keep the times in --results.")
+    ] = False,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder with real data, for --measure. Default: $GAPE_DATA.")
+    ] = None,
+) -> None:
+    """Print a table of the paper with our figures beside the paper's; what was not run is missing.
+
+    Example: gape table graph-performance --task cycles,csl --format markdown
+    """
+    from gape.bench.render import render
+
+    if name == "graph-runtime":
+        from gape.bench.runtime_table import measure_runtimes, runtime_table
+
+        if measure:
+            measure_runtimes(results, data_dir)
+        made = runtime_table(results)
+    elif measure:
+        raise ValueError(f"--measure is for graph-runtime, got {name}; figures of {name} come from `gape bench`")
+    else:
+        from gape.bench.collect import read_results
+        from gape.bench.protocol import TASKS, task_protocol
+        from gape.bench.tables import comparison
+
+        tasks = task.split(",") if task else None
+        for chosen in tasks or []:
+            task_protocol(chosen)
+        overrides = _by_task(set_ or [], list(TASKS))
+        rows = encoding.split(",") if encoding else None
+        made = comparison(name, read_results(runs, results), overrides, tasks, rows)
+    shown = render(made, format_)
+    if output is None:
+        typer.echo(shown, nl=False)
+    else:
+        output.write_text(typer.unstyle(shown), encoding="utf-8")
+
+
+def _by_task(words: list[str], tasks: list[str]) -> dict[str, dict[str, str]]:
+    """
+    >>> _by_task(["max_epochs=9", "pattern:train_fraction=0.1"], ["csl", "pattern"])
+    {'csl': {'max_epochs': '9'}, 'pattern': {'max_epochs': '9', 'train_fraction': '0.1'}}
+    """
+    from gape.bench.overrides import parse_pairs
+
+    chosen: dict[str, dict[str, str]] = {task: {} for task in tasks}
+    for word in words:
+        task, colon, pair = word.partition(":")
+        if colon and task not in tasks:
+            raise ValueError(f"there is no task {task!r} in {word!r}; there are {', '.join(tasks)}")
+        for name in [task] if colon else tasks:
+            chosen[name] |= parse_pairs([pair if colon else word])
+    return chosen

@@ -2,7 +2,8 @@ r"""Hop distances between all pairs of nodes, 64 targets at a time.
 
 Let reach_t(u) be the set of nodes within t steps of u, held as bits. Then reach_t(u) is the union of reach_{t-1}(w)
 over the edges u → w, one gather and one segmented OR for all nodes of all graphs, and the distance from u to v is the
-number of steps t at which v is not yet in reach_t(u).
+number of steps t at which v is not yet in reach_t(u). On graphs with long paths that would be too many steps for all
+pairs; there the few pairs that are reached at a time are followed one by one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ Array = np.ndarray[Any, Any]
 ROOM = 1 << 22
 # Up to so many nodes a table of all pairs sorts the edges faster than sorting does.
 TABLE_NODES = 2048
+# Steps for all pairs at once; few graphs are so long.
+LEVELS = 64
 
 
 def hop_distances(edge_index: Array, sizes: Array, unreachable: int) -> Array:
@@ -48,6 +51,7 @@ def hop_distances(edge_index: Array, sizes: Array, unreachable: int) -> Array:
 class _Edges:
     """Targets of all edges sorted by source, the nodes that have any, and where theirs begin."""
 
+    nodes: int
     target: Array
     leaving: Array
     begin: Array
@@ -65,7 +69,15 @@ class _Edges:
             source, target = source[order], target[order]
         degree = np.bincount(source, minlength=len(first))
         leaving = np.flatnonzero(degree)
-        return cls(target, leaving, (np.cumsum(degree) - degree)[leaving])
+        return cls(len(first), target, leaving, (np.cumsum(degree) - degree)[leaving])
+
+    def reversed(self) -> tuple[Array, Array, Array]:
+        """Sources of all edges sorted by target, where those of each node begin, and how many they are."""
+        n = self.nodes
+        counts = np.diff(np.append(self.begin, len(self.target)))
+        source = np.repeat(self.leaving, counts)
+        degree = np.bincount(self.target, minlength=n)
+        return source[np.argsort(self.target, kind="stable")], np.cumsum(degree) - degree, degree
 
     def spread(self, reach: Array) -> Array:
         """What is within one step more."""
@@ -86,20 +98,38 @@ def _distances(edges: _Edges, local: Array, inside: Array, first: int, unreachab
     start[own, local[own] - first] = True
     reach = np.packbits(start, axis=1, bitorder="little").view(np.uint64)
     distance = np.zeros((n, columns), np.uint8)
-    steps = 0
-    while True:
-        missing = np.unpackbits((~reach).view(np.uint8), axis=1, count=columns, bitorder="little")
-        if not missing.any():
-            return distance
-        grown = edges.spread(reach)
+    for steps in range(1, LEVELS + 1):
+        missing = np.unpackbits((~reach).view(np.uint8), axis=1, count=columns, bitorder="little").view(bool)
+        grown = edges.spread(reach) if missing.any() else reach
         if np.array_equal(grown, reach):
             break
-        if steps < unreachable - 1:
-            steps += 1
-            distance = distance.astype(np.int32) if steps == 256 else distance
+        if steps < unreachable:
             distance += missing
         reach = grown
-    if unreachable > 255:
+    else:
+        # A long way to go: from here on few pairs are reached at a time, so these are followed one by one.
+        new = np.unpackbits(reach.view(np.uint8), axis=1, count=columns, bitorder="little").view(bool) & missing
+        distance, missing = _follow(edges, distance.astype(np.int32), missing, new, unreachable)
+    if missing.any():
         distance = distance.astype(np.int32)
-    distance[missing.view(bool)] = unreachable
+        distance[missing] = unreachable
     return distance
+
+
+def _follow(edges: _Edges, distance: Array, missing: Array, new: Array, unreachable: int) -> tuple[Array, Array]:
+    """Go on from the pairs that were ``new`` in step ``LEVELS``; what is missing in the end has no path."""
+    arriving, begin, degree = edges.reversed()
+    columns, steps = missing.shape[1], LEVELS
+    missing = missing & ~new
+    node, column = np.nonzero(new)
+    while len(node):
+        steps += 1
+        count = degree[node]
+        place = np.arange(count.sum()) + np.repeat(begin[node] - (np.cumsum(count) - count), count)
+        pairs = np.unique(arriving[place] * columns + np.repeat(column, count))
+        node, column = np.divmod(pairs, columns)
+        fresh = missing[node, column]
+        node, column = node[fresh], column[fresh]
+        missing[node, column] = False
+        distance[node, column] = min(steps, unreachable - 1)
+    return distance, missing

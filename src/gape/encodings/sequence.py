@@ -90,6 +90,6 @@ def cycle_eigenpairs(
     vectors = torch.where(column % 2 == 1, turns.cos(), turns.sin())
     vectors[:, 0] = 1.0
     single = (column == 0) | ((2 * j == nodes) & (column % 2 == 1))
-    vectors = vectors * torch.where(single, 1.0, 2.0).sqrt() / math.sqrt(nodes)
+    vectors = vectors * torch.where(single, 1.0, j.new_tensor(2.0)).sqrt() / math.sqrt(nodes)
     values = (2.0 - 2.0 * angle.cos()) / (2.0 if kind == "normalized" else 1.0)
     return values, vectors

@@ -1,0 +1,56 @@
+"""Graphs that the tests of encodings share, and encodings with settings small enough for them."""
+
+import numpy as np
+import torch
+
+from gape import Graph
+from gape.encodings import make, names
+
+SEQUENCES = ("sinusoidal", "lape-p", "lape-c", "lape-c10k", "sa-c", "rw-p")
+UNDIRECTED = ("lape", "sa")
+SMALL = {"gape": {"states": 6}, "sinusoidal": {"width": 6}}
+
+
+def encoding(name: str, **settings):
+    """The encoding of that name in float64 where it is real, with few features."""
+    settings = {**SMALL.get(name.split("-")[0], {}), **settings}
+    if name not in ("spd", "degree"):
+        settings.setdefault("dtype", "float64")
+    return make(name, **settings)
+
+
+def every_encoding(**settings):
+    return [encoding(name, **settings) for name in names()]
+
+
+def random_graph(nodes: int, probability: float, seed: int, *, undirected=True, weighted=False, loops=False) -> Graph:
+    """A random graph whose eigenvalues are simple once it is weighted."""
+    generator = np.random.default_rng([nodes, seed])
+    joined = generator.random((nodes, nodes)) < probability
+    if undirected:
+        joined |= joined.T
+    if not loops:
+        np.fill_diagonal(joined, False)
+    weight = generator.uniform(0.5, 1.5, (nodes, nodes))
+    if undirected:
+        weight = (weight + weight.T) / 2
+    index = np.stack(np.nonzero(joined))
+    return Graph(index, nodes, edge_weight=weight[tuple(index)] if weighted else None)
+
+
+def batch_of(*, undirected=True, weighted=False) -> list[Graph]:
+    """Graphs of several sizes, two of the same size, one with a single node, one with none, one without edges."""
+    shapes = [(7, 0.5), (1, 0.0), (12, 0.3), (7, 0.4), (0, 0.0), (2, 1.0), (4, 0.0), (20, 0.25)]
+    return [random_graph(n, p, seed, undirected=undirected, weighted=weighted) for seed, (n, p) in enumerate(shapes)]
+
+
+def permuted(graph: Graph, order: torch.Tensor) -> Graph:
+    """The same graph with node ``order[i]`` as number i."""
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(order))
+    return Graph(place[graph.edge_index], graph.num_nodes, edge_weight=graph.edge_weight)
+
+
+def rows(result) -> torch.Tensor:
+    """The numbers of an encoding of nodes or pairs."""
+    return result.values if hasattr(result, "sizes") else result

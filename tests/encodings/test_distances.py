@@ -1,0 +1,80 @@
+"""Shortest paths, degrees and the pairs that hold them."""
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+
+from gape import Graph
+from gape.encodings import Degree, Pairs, ShortestPath, sequence_graph
+from tests.encodings.samples import batch_of, random_graph
+from tests.graphs import drawn_graphs
+
+
+@given(drawn_graphs(max_nodes=9, max_edges=20))
+def test_distances_are_networkx_distances(drawn):
+    batch = drawn.batch(order=np.random.default_rng(0))
+    for matrix, size, edges in zip(ShortestPath(cap=99)(batch).matrices(), drawn.sizes, drawn.edges, strict=True):
+        other = nx.DiGraph([edge[:2] for edge in edges])
+        other.add_nodes_from(range(size))
+        expected = np.full((size, size), 99)
+        for u, reached in nx.all_pairs_shortest_path_length(other):
+            for v, steps in reached.items():
+                expected[u, v] = steps
+        assert np.array_equal(matrix.numpy(), expected)
+
+
+@pytest.mark.parametrize("cap", [2, 3, 255, 256, 257, 400, 5000])
+def test_far_nodes_count_as_cap_minus_one_and_unreachable_ones_as_cap(cap):
+    path = sequence_graph("path", 300, directed=True)
+    distances = ShortestPath(cap)(path).matrices()[0].long()
+    places = torch.arange(300)
+    steps = places - places[:, None]
+    assert torch.equal(distances, torch.where(steps < 0, cap, steps.clamp(max=cap - 1)))
+
+
+def test_columns_are_worked_on_piece_by_piece(monkeypatch):
+    graph = random_graph(300, 0.01, 3, undirected=False)
+    whole = ShortestPath()(graph).values
+    monkeypatch.setattr("gape.encodings.hops.ROOM", 64)
+    monkeypatch.setattr("gape.encodings.hops.TABLE_NODES", 10)
+    assert torch.equal(ShortestPath()(graph).values, whole)
+
+
+def test_distances_refuse_before_allocating():
+    with pytest.raises(ValueError, match=r"ShortestPath between 10000000000 pairs of nodes needs .* GiB"):
+        ShortestPath()(sequence_graph("path", 100_000))
+    with pytest.raises(ValueError, match="does not fit into"):
+        ShortestPath(cap=40_000, dtype="int16")
+
+
+def test_distances_feed_the_attention_bias():
+    from gape.nn import AttentionPattern
+    from gape.nn.degree_distance import DegreeAndDistance
+
+    graph = Graph.union([random_graph(4, 0.5, 0), random_graph(6, 0.5, 1)])
+    distances = ShortestPath(dtype="int64")(graph).padded()
+    pattern = AttentionPattern(graph.edge_index, num_nodes=10, heads=8, full=True, batch=graph.batch)
+    assert DegreeAndDistance().bias(distances, pattern).shape == (2, 8, 6, 6)
+
+
+def test_degrees_count_edges():
+    graph = Graph(torch.tensor([[0, 0, 0, 1, 2], [1, 1, 2, 0, 2]]), 4, edge_weight=torch.full((5,), 0.5))
+    assert Degree()(graph).tolist() == [[1, 3], [2, 1], [2, 1], [0, 0]]
+    assert Degree(cap=2)(graph).tolist() == [[1, 2], [2, 1], [2, 1], [0, 0]]
+
+
+def test_pairs_pad_and_come_apart():
+    graphs = batch_of(undirected=False)
+    pairs = ShortestPath()(Graph.union(graphs))
+    padded, mask = pairs.padded(fill=-1), pairs.mask()
+    assert padded.shape == mask.shape == (8, 20, 20)
+    assert bool((padded[~mask] == -1).all())
+    assert torch.equal(padded[mask], pairs.values)
+    for i, matrix in enumerate(pairs.matrices()):
+        assert torch.equal(padded[i, : len(matrix), : len(matrix)], matrix)
+    assert pairs.to(torch.float32).values.dtype == torch.float32
+    assert repr(pairs) == "Pairs(graphs=8, each=[n, n], dtype=torch.int32)"
+    with pytest.raises(ValueError, match="have 4 pairs, got 3 values"):
+        Pairs(torch.zeros(3), torch.tensor([2]))

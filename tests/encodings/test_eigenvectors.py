@@ -1,0 +1,113 @@
+"""Laplacian eigenvectors and spectra against dense decompositions and PyG."""
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE
+
+from gape import Graph
+from gape.encodings import Laplacian, RandomWalk, Spectrum, sequence_graph, split_spectrum
+from gape.encodings.laplacian_matrix import LaplacianKind
+from tests.encodings.samples import random_graph
+
+F64 = torch.float64
+
+
+@pytest.mark.parametrize("nodes", [12, 60, 130])
+def test_values_equal_pygs_up_to_sign_where_pygs_are_right(nodes):
+    graph = random_graph(nodes, 0.4, 0)
+    data = Data(edge_index=graph.edge_index, num_nodes=nodes)
+    theirs = AddLaplacianEigenvectorPE(8, is_undirected=True)(data.clone()).laplacian_eigenvector_pe
+    ours = Laplacian(8)(graph)
+    agreement = (ours * theirs).sum(0).abs()
+    torch.testing.assert_close(agreement, torch.ones(8), rtol=0, atol=2e-5)
+    walk = AddRandomWalkPE(20)(data.clone()).random_walk_pe
+    torch.testing.assert_close(RandomWalk(20)(graph), walk, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["normalized", "combinatorial"])
+@pytest.mark.parametrize("trivial", [True, False])
+def test_large_graphs_agree_with_dense_decomposition(kind, trivial, monkeypatch):
+    # Two components, some lonely nodes, numbered at random.
+    generator = np.random.default_rng(0)
+    pieces = nx.disjoint_union_all([nx.random_regular_graph(3, 150, seed=1), nx.path_graph(90), nx.empty_graph(5)])
+    matrix = nx.to_scipy_sparse_array(pieces).tocoo()
+    place = generator.permutation(245)
+    graph = Graph(np.stack([place[matrix.row], place[matrix.col]]), 245)
+    encode = (
+        (lambda: Spectrum(9, kind, unit_rows=False, dtype=F64)(graph))
+        if trivial
+        else (lambda: Laplacian(9, kind, dtype=F64)(graph))
+    )
+    dense = encode()
+    monkeypatch.setattr("gape.encodings.eigenpairs.DENSE_NODES", 100)
+    sparse = encode()
+    if trivial:
+        torch.testing.assert_close(sparse[0, :, 1], dense[0, :, 1], rtol=1e-8, atol=1e-8)
+        assert bool((sparse[..., :7, 0].square().sum((0,)) > 0.999).all())
+        return
+    torch.testing.assert_close(sparse, dense, rtol=1e-6, atol=1e-6)
+
+
+def test_both_ways_to_large_eigenvectors_agree(monkeypatch):
+    # A long path has no spectral gap, so the inverse is used; a random regular graph has one.
+    for graph in (sequence_graph("path", 1500), random_graph(1500, 0.006, 1)):
+        found = Laplacian(6, dtype=F64).eigenpairs(graph)
+        walk = graph.walk("normalized_laplacian")
+        assert float((walk.pull(found.vectors) - found.vectors * found.values[0]).norm(dim=0).max()) < 1e-9
+        monkeypatch.setattr("gape.encodings.eigenpairs.DENSE_NODES", 5000)
+        dense = Laplacian(6, dtype=F64).eigenpairs(graph)
+        monkeypatch.undo()
+        torch.testing.assert_close(found.values, dense.values, rtol=1e-7, atol=1e-9)
+        torch.testing.assert_close(found.vectors, dense.vectors, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["normalized", "combinatorial"])
+def test_directed_graphs_can_be_symmetrised(kind):
+    graph = random_graph(14, 0.3, 2, undirected=False, weighted=True)
+    weights = graph.walk().dense()[0]
+    half = (weights + weights.T) / 2
+    index = half.nonzero().T
+    undirected = Graph(index, 14, edge_weight=half[tuple(index)])
+    ours = Laplacian(5, kind, symmetrize=True, dtype=F64)(graph)
+    torch.testing.assert_close(ours, Laplacian(5, kind, dtype=F64)(undirected), rtol=1e-9, atol=1e-9)
+
+
+def test_dense_and_sparse_laplacians_are_the_walk_matrices():
+    graph = random_graph(11, 0.3, 4, weighted=True, loops=True)
+    for name, matrix in (("normalized", "normalized_laplacian"), ("combinatorial", "laplacian")):
+        kind = LaplacianKind(name, False, "test")
+        expected = graph.walk(matrix).dense()
+        torch.testing.assert_close(kind.dense(graph.walk().dense()), expected, rtol=1e-14, atol=1e-14)
+        np.testing.assert_allclose(kind.sparse(graph)[0].toarray(), expected[0], rtol=1e-14, atol=1e-14)
+
+
+def test_negative_weights_are_refused():
+    graph = Graph.from_edges([(0, 1), (1, 2)], undirected=True, edge_weight=torch.tensor([1.0, -1.0]))
+    with pytest.raises(ValueError, match=r"got -1 on edge 1 \[1, 2\]"):
+        Laplacian(1)(graph)
+
+
+def test_spectrum_is_the_decomposition_with_unit_rows_and_mask():
+    graph = random_graph(6, 0.6, 1, weighted=True)
+    spectrum = Spectrum(8, dtype=F64)(graph)
+    entries, eigenvalues, mask = split_spectrum(spectrum)
+    values, vectors = torch.linalg.eigh(graph.walk("normalized_laplacian").dense()[0])
+    assert bool((mask[:, :6]).all())
+    assert not bool(mask[:, 6:].any())
+    assert bool(spectrum[:, 6:].isnan().all())
+    torch.testing.assert_close(eigenvalues[:, :6], values.abs().expand(6, 6), rtol=1e-10, atol=1e-12)
+    rows = vectors / vectors.norm(dim=1, keepdim=True)
+    torch.testing.assert_close(entries[:, :6].abs(), rows.abs(), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(entries.square().sum(1), torch.ones(6, dtype=F64))
+
+
+def test_spectrum_feeds_spectral_attention():
+    from gape.nn import AttentionPattern
+    from gape.nn.spectral_attention import SpectralAttention
+
+    graph = Graph.union([random_graph(4, 0.5, 0), random_graph(12, 0.5, 1)])
+    pattern = AttentionPattern(graph.edge_index, num_nodes=16, heads=8)
+    assert bool(torch.isfinite(SpectralAttention()(Spectrum(10)(graph), pattern)).all())

@@ -1,0 +1,206 @@
+"""GAPE: variants, readouts, relative damping, certificates."""
+
+import numpy as np
+import pytest
+import torch
+
+import gape
+from gape import Automaton, Graph, SolveError, Status
+from gape.encodings import GAPE, PRESETS, Pairs, closed, make, pair, sequence_graph, spectral_radius
+from gape.encodings.node_softmax import node_softmax
+from gape.labelling import RandomLabels
+from gape.solvers import AlgebraicOnlyWarning
+from tests.encodings.samples import batch_of, random_graph
+
+F64 = torch.float64
+MATRICES = ["adjacency", "random_walk", "random_walk_in", "symmetric", "laplacian", "normalized_laplacian"]
+ignore_algebraic = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
+
+
+def runs_between(machine: Automaton, graph: Graph, matrix: str) -> torch.Tensor:
+    """``[n, n, k]`` by one dense Kronecker system for each node."""
+    walk, n, k = graph.walk(matrix).dense()[0], graph.num_nodes, machine.states
+    system = torch.eye(n * k, dtype=F64) - torch.kron(walk.T.contiguous(), machine.transition.T.contiguous())
+    out = torch.zeros(n, n, k, dtype=F64)
+    for u in range(n):
+        source = torch.zeros(n, k, dtype=F64)
+        source[u] = machine.initial[:, 0 if machine.labels == 1 else graph.labels[u]]
+        out[u] = torch.linalg.solve(system, source.flatten()).reshape(n, k)
+    return out
+
+
+MACHINES = {
+    "damped": Automaton.random(5, 0.02, seed=1),
+    "normal": Automaton.random(5, 0.61, seed=1),
+    "not normal": Automaton(Automaton.stochastic(4, seed=2).initial, 0.37 * Automaton.stochastic(4, seed=2).transition),
+    "nilpotent": Automaton.shift(6),
+    "three labels": Automaton.random(4, 0.43, labels=3),
+}
+
+
+@ignore_algebraic
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize("matrix", MATRICES)
+@pytest.mark.parametrize("undirected", [True, False])
+def test_closed_and_pair_readouts_are_the_kronecker_solve(machine, matrix, undirected):
+    for weighted in (False, True):
+        graph = random_graph(7, 0.4, 5, undirected=undirected, weighted=weighted)
+        graph = graph.with_labels(RandomLabels(3, seed=1))
+        exact = runs_between(machine, graph, matrix)
+        table = Pairs(pair(machine, graph, matrix=matrix).weights, graph.sizes).matrices()[0]
+        torch.testing.assert_close(table, exact, rtol=1e-10, atol=1e-10)
+        back = closed(machine, graph, matrix=matrix).weights
+        torch.testing.assert_close(back, exact.diagonal().T, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_what_the_paper_says(name):
+    encoding = make(name, states=7)
+    machine = encoding.automaton
+    if "star" not in name:
+        torch.testing.assert_close(machine.transition @ machine.transition.T, 0.02**2 * torch.eye(7, dtype=F64))
+        assert machine == Automaton.random(7, 0.02, seed=0)
+        return
+    torch.testing.assert_close(machine.transition.sum(1), torch.ones(7, dtype=F64))
+    assert bool((machine.transition > 0).all())
+    assert encoding.on_singular == "least_squares"
+    assert machine.labels == (20 if name.endswith("20") else 200 if name.endswith("max") else 1)
+    if "2star" in name:
+        torch.testing.assert_close(machine.initial.sum(0), torch.ones(machine.labels, dtype=F64))
+
+
+@ignore_algebraic
+def test_star_reports_singular_graphs_and_least_squares_solves_them():
+    # Propylbenzene: its adjacency matrix has eigenvalue 1, and the source excites it.
+    ring = [(i, (i + 1) % 6) for i in range(6)]
+    molecule = Graph.from_edges([*ring, (0, 6), (6, 7), (7, 8)], undirected=True)
+    solution = make("gape-star").solve([molecule, sequence_graph("path", 3)])
+    assert solution.status[0] is Status.LEAST_SQUARES
+    assert solution.status[1].ok
+    assert solution.counts()[Status.LEAST_SQUARES] == 1
+    assert float(solution.weights.abs().max()) < 1e3
+    with pytest.raises(SolveError, match="1 of 1 graphs failed"):
+        make("gape-star", on_singular="raise")(molecule)
+
+
+@pytest.mark.parametrize("readout", ["closed", "pair"])
+def test_singular_closed_and_pair_readouts_are_found(readout):
+    # An edge has eigenvalues 1 and -1, and a stochastic transition eigenvalue 1.
+    edge = sequence_graph("path", 2)
+    with pytest.raises(SolveError, match="singular"):
+        make("gape-star", readout=readout, on_singular="raise")(edge)
+    solution = make("gape-star", readout=readout).solve(edge)
+    assert solution.status == [Status.LEAST_SQUARES]
+    assert bool(torch.isfinite(solution.weights).all())
+
+
+@pytest.mark.parametrize("matrix", MATRICES)
+@pytest.mark.parametrize("undirected", [True, False])
+def test_relative_damping_is_a_fraction_of_one_over_the_radius(matrix, undirected):
+    for graph in (random_graph(9, 0.5, 2, undirected=undirected), random_graph(6, 0.6, 3, undirected=undirected)):
+        radius = np.abs(np.linalg.eigvals(graph.walk(matrix).dense()[0].numpy())).max()
+        relative = GAPE(4, damping=0.7, relative=True, matrix=matrix, dtype=F64)
+        absolute = GAPE(4, damping=0.7 / radius, matrix=matrix, dtype=F64)
+        torch.testing.assert_close(relative(graph), absolute(graph), rtol=1e-9, atol=1e-9)
+
+
+def test_relative_damping_does_not_depend_on_the_batch():
+    graphs = batch_of(undirected=False, weighted=True)
+    encoding = GAPE(5, damping=0.9, relative=True, dtype=F64)
+    together = gape.encode(graphs, encoding)
+    for graph, rows in zip(graphs, together, strict=True):
+        torch.testing.assert_close(rows, encoding(graph), rtol=1e-10, atol=1e-10)
+
+
+def test_relative_damping_on_a_graph_without_cycles_is_the_damping():
+    path = sequence_graph("path", 60, directed=True)
+    assert float(spectral_radius(path.walk())) == 0.0
+    relative, absolute = GAPE(4, damping=0.8, relative=True, dtype=F64), GAPE(4, damping=0.8, dtype=F64)
+    torch.testing.assert_close(relative(path), absolute(path))
+
+
+def test_relative_damping_below_one_sums_all_runs():
+    graphs = [random_graph(40, 0.5, seed) for seed in range(3)]
+    with pytest.warns(AlgebraicOnlyWarning):
+        GAPE(4, damping=0.1)(graphs)
+    solution = GAPE(4, damping=0.95, relative=True).solve(graphs)
+    assert solution.status == [Status.RUN_SUM] * 3
+    torch.testing.assert_close(solution.spectral_radius, torch.full((3,), 0.95, dtype=F64), rtol=1e-9, atol=0)
+
+
+def test_spectral_radius_of_a_large_directed_graph():
+    graph = random_graph(700, 0.01, 1, undirected=False)
+    exact = np.abs(np.linalg.eigvals(graph.walk().dense()[0].numpy())).max()
+    np.testing.assert_allclose(spectral_radius(graph.walk())[0], exact, rtol=1e-10)
+
+
+def test_softmax_over_nodes_with_one_label_is_one_over_n_whatever_the_seed():
+    graphs = batch_of()
+    machine = GAPE(5, initial="softmax_nodes", seed=3).automaton
+    source = node_softmax(machine, Graph.union(graphs))
+    expected = torch.cat([torch.full((g.num_nodes, 5), 1 / max(1, g.num_nodes), dtype=F64) for g in graphs])
+    torch.testing.assert_close(source, expected, rtol=1e-15, atol=0)
+    settings = {"initial": "softmax_nodes", "states": 5, "damping": 0.1}
+    ours = GAPE(**settings, dtype=F64).solve(graphs[2]).weights
+    ones = Automaton(torch.ones(5, 1, dtype=F64), GAPE(5, damping=0.1).automaton.transition)
+    torch.testing.assert_close(ours, gape.solve(ones, graphs[2]).weights / graphs[2].num_nodes)
+
+
+@ignore_algebraic
+@pytest.mark.parametrize("undirected", [True, False])
+@pytest.mark.parametrize("damping", [0.02, 0.31])
+def test_softmax_over_nodes_with_labels_is_the_dense_solve(undirected, damping):
+    graphs = [g for g in batch_of(undirected=undirected, weighted=True) if g.num_nodes]
+    encoding = GAPE(
+        5, damping=damping, transition="stochastic", initial="softmax_nodes", labels=4, labelling="random", dtype=F64
+    )
+    solution = encoding.solve(graphs)
+    assert solution.ok
+    machine = encoding.automaton
+    for graph, rows in zip(graphs, solution.weights.split([g.num_nodes for g in graphs]), strict=True):
+        labelled = encoding.labelled(graph)
+        source = torch.softmax(machine.initial[:, labelled.labels], 1).T
+        system = torch.eye(graph.num_nodes * 5, dtype=F64) - torch.kron(
+            graph.walk().dense()[0].T.contiguous(), machine.transition.T.contiguous()
+        )
+        exact = torch.linalg.solve(system, source.flatten()).reshape(-1, 5)
+        torch.testing.assert_close(rows, exact, rtol=1e-9, atol=1e-9)
+
+
+@ignore_algebraic
+def test_softmax_over_nodes_counts_singular_graphs():
+    graphs = [sequence_graph("path", 2), sequence_graph("path", 3), random_graph(6, 0.5, 1, undirected=False)]
+    encoding = make("gape-2star-20", initial="softmax_nodes", states=5)
+    counts = encoding.solve(graphs).counts()
+    assert counts[Status.LEAST_SQUARES] >= 1
+    assert sum(counts.values()) == 3
+
+
+def test_pair_readout_refuses_before_allocating():
+    graph = sequence_graph("path", 40_000)
+    with pytest.raises(ValueError, match=r"needs .* GiB and memory is limited to 4 GiB"):
+        GAPE(32, readout="pair")(graph)
+    with pytest.raises(ValueError, match="GiB"):
+        GAPE(32, readout="closed")(graph)
+
+
+def test_bad_settings_say_what_was_expected():
+    for settings, message in [
+        ({"states": 0}, "states must be at least 1, got 0"),
+        ({"damping": -1.0}, "damping must be a number of at least 0"),
+        ({"damping": float("nan")}, "damping"),
+        ({"matrix": "incidence"}, "matrix must be one of 'adjacency'"),
+        ({"labels": 3}, "labelling='one'"),
+        ({"initial": "softmax_nodes", "readout": "closed"}, "readout='node'"),
+        ({"dtype": "int8"}, "dtype must be one of float32, float64"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            GAPE(**settings)
+
+
+def test_labels_given_with_the_graph_are_used():
+    graph = random_graph(8, 0.4, 0).with_labels(torch.arange(8) % 3)
+    encoding = GAPE(4, labels=3, labelling="given", dtype=F64)
+    torch.testing.assert_close(encoding(graph), gape.solve(encoding.automaton, graph).weights)
+    with pytest.raises(ValueError, match="the graph has none"):
+        encoding(random_graph(8, 0.4, 0))

@@ -1,0 +1,132 @@
+"""What every encoding promises."""
+
+import subprocess
+import sys
+import warnings
+from dataclasses import fields
+
+import pytest
+import torch
+
+import gape
+from gape import Graph
+from gape.encodings import make, names
+from gape.solvers import AlgebraicOnlyWarning
+from tests.encodings.samples import SEQUENCES, UNDIRECTED, batch_of, encoding, permuted, random_graph, rows
+
+pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
+
+READOUTS = [("gape", settings) for settings in ({"readout": "closed"}, {"readout": "pair"}, {"relative": True})]
+ALL = [(name, {}) for name in names()] + READOUTS
+ORDERED = (*SEQUENCES, "gape-star-20", "gape-2star-20", "gape-2star-max")
+
+
+def close(ours: torch.Tensor, other: torch.Tensor) -> None:
+    torch.testing.assert_close(ours, other, rtol=1e-9, atol=1e-9, equal_nan=True)
+
+
+@pytest.mark.parametrize(("name", "settings"), ALL)
+@pytest.mark.parametrize("undirected", [True, False])
+def test_batch_is_concatenation_of_graphs_one_by_one(name, settings, undirected):
+    if name in UNDIRECTED and not undirected:
+        settings = {**settings, "symmetrize": True}
+    graphs = batch_of(undirected=undirected, weighted=True)
+    encode = encoding(name, **settings)
+    together = rows(encode(Graph.union(graphs)))
+    close(together, torch.cat([rows(encode(graph)) for graph in graphs]))
+    assert [len(part) for part in gape.encode(graphs, encode)] == [graph.num_nodes for graph in graphs]
+
+
+@pytest.mark.parametrize(("name", "settings"), ALL)
+@pytest.mark.parametrize("nodes", [0, 1, 2])
+@pytest.mark.parametrize("joined", [True, False])
+def test_smallest_graphs(name, settings, nodes, joined):
+    graph = random_graph(nodes, 1.0 if joined else 0.0, 0)
+    encode = encoding(name, **settings)
+    result = rows(encode(graph))
+    assert len(result) == (nodes**2 if encode.pairwise else nodes)
+    if name not in ("sa", "sa-c"):  # NaN stands for eigenpairs that do not exist
+        assert bool(torch.isfinite(result.double()).all())
+
+
+@pytest.mark.parametrize(("name", "settings"), [case for case in ALL if case[0] not in ORDERED])
+@pytest.mark.parametrize("undirected", [True, False])
+def test_order_of_nodes_does_not_matter(name, settings, undirected):
+    if name in UNDIRECTED and not undirected:
+        settings = {**settings, "symmetrize": True}
+    # Weighted, so that eigenvalues are simple.
+    graph = random_graph(15, 0.4, 3, undirected=undirected, weighted=True)
+    order = torch.randperm(15, generator=torch.Generator().manual_seed(0))
+    encode = encoding(name, **settings)
+    before, after = encode(graph), encode(permuted(graph, order))
+    if encode.pairwise:
+        close(after.matrices()[0], before.matrices()[0][order][:, order])
+    else:
+        close(after, before[order])
+
+
+@pytest.mark.parametrize("name", names())
+def test_result_has_the_type_asked_for(name):
+    graph = random_graph(6, 0.5, 1)
+    for dtype in make(name).dtypes:
+        assert rows(encoding(name, dtype=dtype)(graph)).dtype == dtype
+        assert encoding(name, dtype=str(dtype).removeprefix("torch.")) == encoding(name, dtype=dtype)
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name not in ("spd", "degree")])
+def test_float32_is_float64_rounded(name):
+    # A damped star, so that no near-singular equation magnifies what rounding there is.
+    settings = {"damping": 0.1} if "star" in name else {}
+    graph = random_graph(16, 0.3, 2)
+    exact = rows(encoding(name, **settings)(graph))
+    rounded = rows(encoding(name, dtype="float32", **settings)(graph))
+    torch.testing.assert_close(rounded.double(), exact, rtol=2e-5, atol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", names())
+def test_settings_are_told_apart_by_repr_and_equal_by_value(name):
+    encode = make(name)
+    assert encode == make(name)
+    assert hash(encode) == hash(make(name))
+    for item in fields(encode):
+        assert f"{item.name}={getattr(encode, item.name)!r}" in repr(encode)
+
+
+def test_edges_mixed_between_graphs_change_nothing():
+    batch = Graph.union(batch_of(weighted=True))
+    order = torch.randperm(batch.num_edges, generator=torch.Generator().manual_seed(1))
+    mixed = Graph(batch.edge_index[:, order], batch.num_nodes, edge_weight=batch.edge_weight[order], ptr=batch.ptr)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AlgebraicOnlyWarning)
+        for name in ("gape", "rw", "lape", "sa", "spd", "degree", "ppr", "pprp"):
+            close(rows(encoding(name)(mixed)), rows(encoding(name)(batch)))
+
+
+def test_parallel_edges_are_one_edge_of_their_total_weight():
+    twice = Graph(torch.tensor([[0, 0, 1, 1, 1, 2], [1, 1, 0, 0, 2, 1]]), 3)
+    once = Graph(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3, edge_weight=torch.tensor([2.0, 2.0, 1.0, 1.0]))
+    for name in ("gape", "rw", "lape", "sa", "spd", "ppr", "pprp"):
+        close(rows(encoding(name)(twice)), rows(encoding(name)(once)))
+
+
+def test_same_bytes_in_another_process():
+    script = (
+        "import hashlib, warnings, gape; from tests.encodings.samples import *; warnings.simplefilter('ignore');"
+        "graph = Graph.union(batch_of(weighted=True));"
+        "digest = [hashlib.sha256(rows(e(graph)).numpy().tobytes()).hexdigest()[:8] for e in every_encoding()];"
+        "print(' '.join(digest))"
+    )
+    outputs = {
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    }
+    assert len(outputs) == 1
+    assert len(outputs.pop().split()) == len(names())
+
+
+@pytest.mark.parametrize("name", names())
+def test_device_of_the_graph_is_kept(name):
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    graph = random_graph(9, 0.4, 0)
+    close(rows(encoding(name)(graph.to("cuda"))).cpu(), rows(encoding(name)(graph)))

@@ -41,9 +41,7 @@ class Corpus:
 
     def take(self, indices: list[int], name: str | None = None) -> Corpus:
         """The pairs of those numbers, in that order."""
-        return Corpus(
-            name or self.name, tuple(self.source[i] for i in indices), tuple(self.target[i] for i in indices)
-        )
+        return Corpus(name or self.name, tuple(self.source[i] for i in indices), tuple(self.target[i] for i in indices))
 
 
 def read_corpus(source: str | Path, target: str | Path, *, name: str | None = None, drop_empty: bool = False) -> Corpus:

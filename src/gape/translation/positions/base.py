@@ -30,7 +30,7 @@ class Positions(nn.Module):
         raise NotImplementedError
 
     def bias(self, queries: int, keys: int) -> Tensor | None:
-        """What is added to the attention scores of the last ``queries`` of ``keys`` tokens: ``[heads, queries, keys]``."""
+        """Added to the attention scores of the last ``queries`` of ``keys`` tokens: ``[heads, queries, keys]``."""
         return None
 
     def check(self, embedded: Tensor, first: int) -> int:

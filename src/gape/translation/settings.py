@@ -1,0 +1,169 @@
+"""The settings of a translation run, and the two presets."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from gape.arrays import seed_number, whole_number
+from gape.translation.positions.registry import check_encoding
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Shape of the transformer. The defaults are the paper's (Witwicky's).
+
+    Args:
+        positions: name of the position encoding.
+        layers: of the encoder, and of the decoder.
+        width: of embeddings and layers.
+        feed_forward: width of the feed-forward networks.
+        heads: attention heads.
+        dropout: of embeddings, residual branches and feed-forward networks.
+        attention_dropout: of attention weights.
+        word_dropout: share of the tokens read that are replaced by the unknown piece in training.
+        max_positions: longest sequence, in tokens.
+        pieces: size of the vocabulary.
+    """
+
+    positions: str = "sinusoidal"
+    layers: int = 6
+    width: int = 512
+    feed_forward: int = 2048
+    heads: int = 8
+    dropout: float = 0.3
+    attention_dropout: float = 0.3
+    word_dropout: float = 0.1
+    max_positions: int = 1024
+    pieces: int = 8000
+
+    def __post_init__(self) -> None:
+        check_encoding(self.positions)
+        for name in ("layers", "width", "feed_forward", "heads", "max_positions", "pieces"):
+            whole_number(getattr(self, name), name, at_least=1)
+        if self.width % self.heads:
+            raise ValueError(f"heads must divide width, got heads={self.heads} and width={self.width}")
+        if self.width % 2:
+            raise ValueError(f"width must be even, got {self.width}")
+        for name in ("dropout", "attention_dropout", "word_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 0 and less than 1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class BeamSettings:
+    """How translations are searched for.
+
+    Args:
+        beam: number of hypotheses kept.
+        length_penalty: α of Wu et al. (2016): scores are divided by ((5 + length) / 6)^α.
+        extra_length: a translation has at most so many tokens more than its source.
+    """
+
+    beam: int = 4
+    length_penalty: float = 0.6
+    extra_length: int = 50
+
+    def __post_init__(self) -> None:
+        whole_number(self.beam, "beam", at_least=1)
+        whole_number(self.extra_length, "extra_length", at_least=1)
+        if not self.length_penalty >= 0:
+            raise ValueError(f"length_penalty must be at least 0, got {self.length_penalty}")
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How the model is trained. The defaults are the paper's (Witwicky's).
+
+    Args:
+        steps: number of updates; None to train for ``epochs`` instead.
+        epochs: passes over the training text, if ``steps`` is None.
+        tokens: of a batch, on the longer side, padding counted.
+        validate_every: updates between two looks at the development text; None for once a pass.
+        learning_rate: of Adam, without warm-up.
+        decay: factor on the learning rate when development BLEU is below the lowest of the last ``patience``.
+        floor: smallest learning rate.
+        patience: see ``decay``.
+        clip: largest norm of the gradient.
+        label_smoothing: share of probability spread over all pieces.
+        dev_sentences: look at so many development sentences, spread over the text; None for all.
+        dev_beam: beam for development BLEU. Tests are always searched with a beam of 4.
+        seed: of weights, dropout, GAPE's automaton and the order of the batches.
+    """
+
+    steps: int | None = None
+    epochs: int = 100
+    tokens: int = 4096
+    validate_every: int | None = None
+    learning_rate: float = 3e-4
+    decay: float = 0.8
+    floor: float = 1e-5
+    patience: int = 3
+    clip: float = 1.0
+    label_smoothing: float = 0.1
+    dev_sentences: int | None = None
+    dev_beam: int = 4
+    seed: int = 147
+
+    def __post_init__(self) -> None:
+        seed_number(self.seed)
+        for name in ("epochs", "tokens", "patience", "dev_beam"):
+            whole_number(getattr(self, name), name, at_least=1)
+        for name in ("steps", "validate_every", "dev_sentences"):
+            if getattr(self, name) is not None:
+                whole_number(getattr(self, name), name, at_least=1)
+        for name in ("learning_rate", "floor", "clip"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}")
+        if not 0 < self.decay <= 1:
+            raise ValueError(f"decay must be more than 0 and at most 1, got {self.decay}")
+        if not 0 <= self.label_smoothing < 1:
+            raise ValueError(f"label_smoothing must be at least 0 and less than 1, got {self.label_smoothing}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides what a run does.
+
+    Example:
+        >>> preset("small", positions="gape", steps=500).model.positions
+        'gape'
+    """
+
+    model: ModelSettings
+    training: TrainingSettings
+    data: str = "evbnews"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a JSON file; :meth:`from_dict` reads it."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Settings:
+        return cls(ModelSettings(**values["model"]), TrainingSettings(**values["training"]), values["data"])
+
+
+#: ``paper`` is the published protocol, for a GPU. ``small`` fits two processor cores.
+PRESETS: dict[str, tuple[ModelSettings, TrainingSettings]] = {
+    "paper": (ModelSettings(), TrainingSettings()),
+    "small": (
+        ModelSettings(layers=2, width=256, feed_forward=512, heads=4, dropout=0.1, attention_dropout=0.0),
+        # A higher learning rate than the paper's: a narrower model, and runs of some thousand steps.
+        TrainingSettings(tokens=2048, epochs=10, learning_rate=1e-3, validate_every=250, dev_sentences=200, dev_beam=1),
+    ),
+}
+
+
+def preset(name: str, *, data: str = "evbnews", **changes: Any) -> Settings:
+    """A preset with changes, each of which is a setting of the model or of the training."""
+    if name not in PRESETS:
+        raise ValueError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+    model, training = PRESETS[name]
+    for key, value in changes.items():
+        if hasattr(model, key):
+            model = replace(model, **{key: value})
+        elif hasattr(training, key):
+            training = replace(training, **{key: value})
+        else:
+            raise ValueError(f"there is no setting {key!r} of the model or its training")
+    return Settings(model, training, data)

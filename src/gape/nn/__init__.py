@@ -1,26 +1,40 @@
-"""How encodings enter a model: the graph transformer and what it is made of."""
+"""How encodings enter a model: the graph transformer, what it is made of, and learnable automata."""
 
 from gape.nn.attention import MultiHeadAttention, attend
+from gape.nn.compute_basis import walk_basis
 from gape.nn.degree_distance import DegreeAndDistance
 from gape.nn.encoder import Encoder, LinearEncoder
+from gape.nn.gape_encoder import GAPEEncoder, WalkInput
 from gape.nn.graph_transformer import GraphTransformer
 from gape.nn.inputs import OGB_ATOM, NodeInput
 from gape.nn.layer import GraphTransformerLayer
+from gape.nn.learnable import GAPE
+from gape.nn.learnable_automaton import LearnableAutomaton
 from gape.nn.pattern import AttentionPattern
 from gape.nn.readout import Readout
 from gape.nn.spectral_attention import SpectralAttention
+from gape.nn.transitions import DenseTransition, DiagonalTransition
+from gape.nn.walk_basis import WalkBasis
 
 __all__ = [
+    "GAPE",
     "OGB_ATOM",
     "AttentionPattern",
     "DegreeAndDistance",
+    "DenseTransition",
+    "DiagonalTransition",
     "Encoder",
+    "GAPEEncoder",
     "GraphTransformer",
     "GraphTransformerLayer",
+    "LearnableAutomaton",
     "LinearEncoder",
     "MultiHeadAttention",
     "NodeInput",
     "Readout",
     "SpectralAttention",
+    "WalkBasis",
+    "WalkInput",
     "attend",
+    "walk_basis",
 ]

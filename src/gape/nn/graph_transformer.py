@@ -1,6 +1,6 @@
 """The graph transformer of the paper's comparison."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -96,7 +96,7 @@ class GraphTransformer(nn.Module):
         x: Tensor | None,
         edge_index: Tensor,
         batch: Tensor | None = None,
-        encoding: Tensor | None = None,
+        encoding: Any = None,
         *,
         bias: Tensor | None = None,
         num_graphs: int | None = None,
@@ -108,7 +108,7 @@ class GraphTransformer(nn.Module):
             x: node features, ``[num_nodes]`` or ``[num_nodes, columns]``; None for constant features.
             edge_index: ``[2, num_edges]``; the edge u→v lets v attend to u.
             batch: ``[num_nodes]``, the graph of every node, ascending; one graph if None, and then x is needed.
-            encoding: what the encoder of the model takes.
+            encoding: what the encoder of the model takes: a tensor, or a :class:`gape.nn.WalkInput`.
             bias: further attention bias, in either shape of :func:`gape.nn.bias.fit_bias`.
             num_graphs: number of graphs, if the last ones may have no nodes.
             pattern: what :meth:`pattern` made of the same graphs before.

@@ -9,6 +9,7 @@ True
 """
 
 from gape.pyg.add_encoding import AddEncoding
+from gape.pyg.add_walk_basis import AddWalkBasis
 from gape.pyg.transforms import (
     AddDegree,
     AddGAPE,
@@ -30,4 +31,5 @@ __all__ = [
     "AddRandomWalk",
     "AddShortestPath",
     "AddSpectrum",
+    "AddWalkBasis",
 ]

@@ -1,0 +1,112 @@
+"""Learnable automata in the graph transformer, alone or beside a fixed encoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gape.graph import Graph
+from gape.nn.bias import fit_bias
+from gape.nn.encoder import Encoder
+from gape.nn.learnable import GAPE
+from gape.nn.pattern import AttentionPattern
+from gape.nn.walk_basis import WalkBasis
+
+
+@dataclass(frozen=True, eq=False)
+class WalkInput:
+    """What a :class:`GAPEEncoder` may be told about a batch, given to the model as its ``encoding``.
+
+    Args:
+        labels: ``[num_nodes]`` node labels, such as atom types.
+        edge_type: ``[num_edges]`` edge types, such as bond types.
+        edge_weight: ``[num_edges]``.
+        basis: what :class:`gape.pyg.AddWalkBasis` computed, ``WalkBasis.of(batch)``.
+        fixed: ``[num_nodes, channels]``, the fixed encoding beside the learned one.
+    """
+
+    labels: Tensor | None = None
+    edge_type: Tensor | None = None
+    edge_weight: Tensor | None = None
+    basis: WalkBasis | None = None
+    fixed: Tensor | None = None
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> WalkInput:
+        """The same on another device."""
+        present = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(self, **{name: value.to(device, non_blocking=non_blocking) for name, value in present.items()})
+
+
+class GAPEEncoder(Encoder):
+    """Lets a graph transformer learn the automata of its position encoding.
+
+    Node and closed readouts are added to the embedded node features, a pair readout is an attention bias.
+
+    Args:
+        layers: one or more :class:`gape.nn.GAPE`, with ``out_channels`` the width of the model (of a pair readout, its
+            heads); what they give is added up. They share labels and basis.
+        beside: how a fixed encoding enters too, such as ``LinearEncoder(20)`` for random walks.
+
+    Example:
+        >>> from gape.nn import GraphTransformer
+        >>> encoder = GAPEEncoder(GAPE(states=8, out_channels=80, readout="closed"))
+        >>> model = GraphTransformer(inputs=28, out_channels=1, layers=2, encoding=encoder)
+        >>> edge_index = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]])
+        >>> model(torch.tensor([0, 5, 1]), edge_index).shape
+        torch.Size([1, 1])
+    """
+
+    def __init__(self, *layers: GAPE, beside: Encoder | None = None) -> None:
+        super().__init__()
+        if not layers:
+            raise ValueError("GAPEEncoder needs at least one GAPE layer, got none")
+        if any(layer.out_channels is None for layer in layers):
+            raise ValueError("the layers of a GAPEEncoder need out_channels, the width (or heads) of the model")
+        if beside is not None and beside.concatenated:
+            raise ValueError(f"{type(beside).__name__} stands beside the features, and GAPEEncoder adds to them")
+        self.automata = torch.nn.ModuleList(layers)
+        self.beside = beside
+
+    @property
+    def layers(self) -> list[GAPE]:
+        """The automata, as :class:`gape.nn.GAPE`."""
+        return [layer for layer in self.automata if isinstance(layer, GAPE)]
+
+    def forward(self, encoding: Tensor | WalkInput | None, pattern: AttentionPattern) -> Tensor:
+        """``[num_nodes, hidden]``; zeros ``[num_nodes, 1]`` with pairs alone. A tensor counts as ``fixed``."""
+        given, graph = _input(encoding), None
+        found: list[Tensor] = []
+        for layer in self.layers:
+            if layer.readout != "pair":
+                graph = graph or _graph(given, pattern)
+                found.append(layer.encode(graph, given.basis))
+        if self.beside is not None:
+            found.append(self.beside(given.fixed, pattern))
+        if not found:
+            return torch.zeros(pattern.num_nodes, 1, device=pattern.batch.device)
+        return torch.stack(found).sum(0) if len(found) > 1 else found[0]
+
+    def bias(self, encoding: Tensor | WalkInput | None, pattern: AttentionPattern) -> Tensor | None:
+        """The pair readouts, in the shape that the model's kernel takes; None if there are none."""
+        given, graph = _input(encoding), None
+        found: list[Tensor] = []
+        for layer in self.layers:
+            if layer.readout == "pair":
+                graph = graph or _graph(given, pattern)
+                found.append(fit_bias(layer.encode(graph, given.basis), pattern))
+        fixed = None if self.beside is None else self.beside.bias(given.fixed, pattern)
+        if fixed is not None:
+            found.append(fit_bias(fixed, pattern))
+        return torch.stack(found).sum(0) if found else None
+
+
+def _input(encoding: Tensor | WalkInput | None) -> WalkInput:
+    return encoding if isinstance(encoding, WalkInput) else WalkInput(fixed=encoding)
+
+
+def _graph(given: WalkInput, pattern: AttentionPattern) -> Graph:
+    sizes = pattern.sizes
+    ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+    return Graph(pattern.edge_index, pattern.num_nodes, given.edge_weight, given.labels, given.edge_type, ptr)

@@ -1,0 +1,57 @@
+"""Walk matrices divided by their spectral radius, graph by graph, so that one damping means the same on all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from gape.encodings.radius import spectral_radius
+from gape.graph import Graph
+from gape.walk import WalkMatrix
+
+#: Without negative weights their radius is at most 1: rows or columns sum to 1, or the 2-norm is at most 1 (Schur).
+STOCHASTIC = ("random_walk", "random_walk_in", "symmetric")
+
+
+def walk_radius(graph: Graph, matrix: str) -> Tensor:
+    """``[graphs]``: what to divide each graph's walk matrix by: ρ(A), or 1 where that is 0 or known to be at most 1.
+
+    With negative weights ρ(|A|), which is what bounds automata whose transitions have types.
+
+    Example:
+        >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+        >>> walk_radius(ring, "adjacency"), walk_radius(ring, "random_walk")
+        (tensor([2.0000], dtype=torch.float64), tensor([1.], dtype=torch.float64))
+    """
+    walk = graph.walk(matrix)
+    if (matrix in STOCHASTIC and walk.nonnegative) or graph.num_nodes == 0:
+        return torch.ones(graph.num_graphs, dtype=torch.float64, device=graph.device)
+    if not walk.nonnegative:
+        source, target, values = (part.detach() for part in walk.entries())
+        absolute = Graph(torch.stack([source, target]), graph.num_nodes, edge_weight=values.abs(), ptr=graph.ptr)
+        walk = absolute.walk("adjacency")
+    # A part at a time: each is padded to its own largest graph only.
+    radius = torch.cat([spectral_radius(part) for part in _parts(graph, walk, matrix)])
+    return torch.where(radius > 0, radius, 1.0)
+
+
+def unit_walk(graph: Graph, matrix: str, radius: Tensor) -> WalkMatrix:
+    """The walk matrix of every graph divided by its ``radius`` ``[graphs]``; symmetric where it was."""
+    walk = graph.walk(matrix)
+    if bool((radius == 1).all()):
+        return walk
+    # Half on either side: the same vector left and right keeps a symmetric matrix symmetric.
+    shrink = radius.rsqrt()[walk.adjacency.batch]
+    same = walk.left is walk.right
+    left = shrink if walk.left is None else walk.left * shrink
+    right = left if same else shrink if walk.right is None else walk.right * shrink
+    diagonal = None if walk.diagonal is None else walk.diagonal * shrink.square()
+    return replace(walk, name=f"unit {matrix}", left=left, right=right, diagonal=diagonal)
+
+
+def _parts(graph: Graph, walk: WalkMatrix, matrix: str) -> list[WalkMatrix]:
+    if walk is graph.walk(matrix):
+        return [part.walk(matrix) for part in graph.parts]
+    return [walk]

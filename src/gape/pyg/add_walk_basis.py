@@ -1,0 +1,110 @@
+"""The transform that computes once what learnable automata need of the graphs."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+
+from gape.interop import as_graph
+from gape.nn.compute_basis import walk_basis
+from gape.nn.walk_basis import PREFIX
+from gape.typing import MatrixName
+
+try:
+    from torch_geometric.data import Batch
+    from torch_geometric.data.datapipes import functional_transform
+    from torch_geometric.transforms import BaseTransform
+except ImportError as error:
+    raise ImportError("gape.pyg needs PyTorch Geometric: pip install 'gape[pyg]'") from error
+
+# One row per graph; the others have one per node.
+GRAPH_FIELDS = ("matrix", "radius", "spectrum", "complete")
+
+
+@functional_transform("add_walk_basis")
+class AddWalkBasis(BaseTransform):  # type: ignore[misc]
+    """Adds what :class:`gape.nn.GAPE` needs of a graph (Soga & Chiang, TMLR 2023), once and not in training.
+
+    Attributes ``walk_vectors`` ``[n, J]``, ``walk_scale`` ``[n]``, ``walk_spectrum`` ``[1, J]``, ``walk_returns``
+    ``[n, T]``, ``walk_radius``, ``walk_matrix`` and ``walk_complete`` ``[1]``, those that are asked for; PyG batches
+    them by joining rows, and ``WalkBasis.of(batch)`` picks them up. :meth:`over` does a whole data set at once.
+
+    Args:
+        matrix: the walk matrix, see :mod:`gape.walk`.
+        vectors: number of columns J; with ``complete`` no graph may have more nodes; ``None`` for as many as the
+            largest graph of a data set has nodes, with :meth:`over` only; 0 for none.
+        complete: all eigenvectors, for several labels and for closed and pair readouts; otherwise Krylov vectors.
+        returns: number T of return weights, for closed readouts with a ``length``.
+        directed: whether the graphs may be directed; all graphs of a data set have to agree.
+        dtype: float64 gives the encodings that are computed without the transform; float32 takes half the memory and
+            changes them by about 1e-6.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> from gape.nn import GAPE, WalkBasis
+        >>> layer = GAPE(states=8, seed=0)
+        >>> triangle = Data(edge_index=torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]]), num_nodes=3)
+        >>> triangle = AddWalkBasis(**layer.basis_settings)(triangle)
+        >>> layer(triangle.edge_index, basis=WalkBasis.of(triangle)).shape
+        torch.Size([3, 8])
+    """
+
+    def __init__(
+        self,
+        matrix: MatrixName = "adjacency",
+        *,
+        vectors: int | None = 35,
+        complete: bool = False,
+        returns: int = 0,
+        directed: bool = False,
+        dtype: torch.dtype = torch.float64,
+    ) -> None:
+        if not dtype.is_floating_point:
+            raise ValueError(f"dtype must be floating-point, got {dtype}")
+        self.matrix, self.vectors, self.complete, self.returns = matrix, vectors, complete, returns
+        self.directed, self.dtype = directed, dtype
+
+    def forward(self, data: Any) -> Any:
+        """Attach the basis to a ``Data`` or a ``Batch``."""
+        if self.vectors is None:
+            raise ValueError("vectors=None is for a whole data set, over(dataset); give the most nodes a graph has")
+        graph = as_graph(data)
+        for name, (value, ptr) in self._compute(graph).items():
+            data[name] = value
+            if isinstance(data, Batch) and hasattr(data, "_slice_dict"):
+                data._slice_dict = {**data._slice_dict, name: ptr.cpu()}
+                data._inc_dict = {**data._inc_dict, name: torch.zeros(graph.num_graphs, dtype=torch.int64)}
+        return data
+
+    def over(self, dataset: Any) -> Any:
+        """The data set with the bases of all its graphs; the argument stays as it is, other attributes are shared."""
+        if getattr(dataset, "_data", None) is None:
+            raise ValueError(f"expected a PyG InMemoryDataset, got {type(dataset).__name__}; use it as pre_transform")
+        whole = copy.copy(dataset)
+        whole._indices, whole._data_list = None, None
+        whole._data = copy.copy(dataset._data)
+        slices = {}
+        for name, (value, ptr) in self._compute(as_graph(whole)).items():
+            whole._data[name], slices[name] = value, ptr
+        if dataset.slices is not None:
+            whole.slices = {**dataset.slices, **slices}
+        whole._indices = dataset._indices
+        return whole
+
+    def _compute(self, graph: Any) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+        """By attribute name: the values, and where each graph's rows begin."""
+        settings = {"vectors": self.vectors, "complete": self.complete, "returns": self.returns}
+        basis = walk_basis(graph, self.matrix, directed=self.directed, **settings)  # type: ignore[arg-type]
+        graphs = torch.arange(graph.num_graphs + 1, device=graph.device)
+        found = {}
+        for name, value in basis.tensors().items():
+            if value.is_floating_point():
+                value = value.to(self.dtype)
+            found[PREFIX + name] = (value, graphs if name in GRAPH_FIELDS else graph.ptr)
+        return found
+
+    def __repr__(self) -> str:
+        settings = ("matrix", "vectors", "complete", "returns", "directed", "dtype")
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in settings)})"

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gape import Graph, Status
-from gape.encodings import GAPE, Laplacian, RandomWalk, estimate_random_walk
+from gape.encodings import GAPE, Laplacian, RandomWalk, estimate_random_walk, spectral_radius
 from gape.encodings.laplacian_matrix import LaplacianKind
 from gape.solvers import AlgebraicOnlyWarning
 
@@ -39,12 +39,19 @@ def test_gape_on_large_directed_graphs(name):
     assert bool(torch.isfinite(walk.weights).all())
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", QUICK[1:])
 def test_gape_at_the_papers_damping_says_that_runs_do_not_sum_up(name):
+    # ρ(A) is 107 and more; on the citations, where it is 5.7, the runs do sum up.
     with pytest.warns(AlgebraicOnlyWarning, match="lower the damping"):
         solution = GAPE(damping=0.02).solve(large_graph(name))
     assert solution.status == [Status.ALGEBRAIC]
     assert float(solution.spectral_radius) > 2
+
+
+def test_gape_at_the_papers_damping_on_citations():
+    graph = large_graph("cit-HepPh")
+    assert 5.6 < float(spectral_radius(graph.walk())) < 5.7
+    assert GAPE(damping=0.02).solve(graph).status == [Status.RUN_SUM]
 
 
 @pytest.mark.slow

@@ -97,26 +97,55 @@ def _distances(edges: _Edges, local: Array, inside: Array, first: int, unreachab
     own = np.flatnonzero((local >= first) & (local < first + columns))
     start[own, local[own] - first] = True
     reach = np.packbits(start, axis=1, bitorder="little").view(np.uint64)
-    distance = np.zeros((n, columns), np.uint8)
+    counter = _Counter()
     for steps in range(1, LEVELS + 1):
-        missing = np.unpackbits((~reach).view(np.uint8), axis=1, count=columns, bitorder="little").view(bool)
+        missing = ~reach
         grown = edges.spread(reach) if missing.any() else reach
         if np.array_equal(grown, reach):
             break
         if steps < unreachable:
-            distance += missing
+            counter.add(missing)
         reach = grown
     else:
         # A long way to go: from here on few pairs are reached at a time, so these are followed one by one.
-        new = np.unpackbits(reach.view(np.uint8), axis=1, count=columns, bitorder="little").view(bool) & missing
-        distance, missing = _follow(edges, distance.astype(np.int32), missing, new, unreachable)
+        new = _bits(reach & missing, columns).view(bool)
+        far = _bits(missing, columns).view(bool)
+        return _follow(edges, counter.total((n, columns)).astype(np.int32), far, new, unreachable)
+    distance = counter.total((n, columns))
     if missing.any():
         distance = distance.astype(np.int32)
-        distance[missing] = unreachable
+        distance[_bits(missing, columns).view(bool)] = unreachable
     return distance
 
 
-def _follow(edges: _Edges, distance: Array, missing: Array, new: Array, unreachable: int) -> tuple[Array, Array]:
+class _Counter:
+    """One counter for each bit of an array of words, held as planes of binary digits."""
+
+    def __init__(self) -> None:
+        self.planes: list[Array] = []
+
+    def add(self, ones: Array) -> None:
+        """Count one more where there is a one."""
+        carry = ones
+        for i, plane in enumerate(self.planes):
+            self.planes[i], carry = plane ^ carry, plane & carry
+        if carry.any():
+            self.planes.append(carry)
+
+    def total(self, shape: tuple[int, int]) -> Array:
+        """The counts, at most 255."""
+        out = np.zeros(shape, np.uint8)
+        for i, plane in enumerate(self.planes):
+            digits = _bits(plane, shape[1])
+            out += np.left_shift(digits, i, out=digits)
+        return out
+
+
+def _bits(words: Array, columns: int) -> Array:
+    return np.unpackbits(words.view(np.uint8), axis=1, count=columns, bitorder="little")
+
+
+def _follow(edges: _Edges, distance: Array, missing: Array, new: Array, unreachable: int) -> Array:
     """Go on from the pairs that were ``new`` in step ``LEVELS``; what is missing in the end has no path."""
     arriving, begin, degree = edges.reversed()
     columns, steps = missing.shape[1], LEVELS
@@ -132,4 +161,5 @@ def _follow(edges: _Edges, distance: Array, missing: Array, new: Array, unreacha
         node, column = node[fresh], column[fresh]
         missing[node, column] = False
         distance[node, column] = min(steps, unreachable - 1)
-    return distance, missing
+    distance[missing] = unreachable
+    return distance

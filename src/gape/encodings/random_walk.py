@@ -60,13 +60,13 @@ class RandomWalk(NodeEncoding):
 
     @staticmethod
     def _block(weights: Tensor, diagonals: PowerDiagonals) -> Tensor:
+        """``[B, n, length]`` from adjacency matrices ``[B, n, n]``, which are overwritten."""
         degree = weights.sum(-1)
         symmetric = bool((degree >= 0).all()) and torch.equal(weights, weights.mT)
         inverse = torch.where(degree == 0, 0.0, 1.0 / degree)
         if symmetric:
             # D⁻¹A and D^(-1/2) A D^(-1/2) are similar by a diagonal matrix: their powers have the same diagonals.
             inverse = inverse.sqrt()
-            weights = weights * inverse.unsqueeze(2) * inverse.unsqueeze(1)
-        else:
-            weights = weights * inverse.unsqueeze(2)
+            weights.mul_(inverse.unsqueeze(1))
+        weights.mul_(inverse.unsqueeze(2))
         return diagonals(weights, symmetric=symmetric)

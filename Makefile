@@ -32,7 +32,7 @@ test-wheel: $(STAMP)
 
 # CYCLES without and with encodings on a short schedule, no data needed: a table and a page, in about five minutes.
 bench: $(STAMP)
-	$(BIN)/gape bench cycles --short --encoding none,lape,rw,gape --jobs 2 --report report.html
+	$(BIN)/gape bench cycles --short --encoding none,lape,rw,gape --jobs 2 --report runs/report.html
 
 runtime: $(STAMP)
 	$(BIN)/gape runtime

@@ -89,7 +89,10 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path, 
 
 
 # SA has dropout, LAPE random signs; a checkpoint after each epoch, or none before the kill.
-@pytest.mark.parametrize(("encoding", "save_every"), [("sa", 0.0), ("lape", 0.0), ("lape", 1e9)])
+@pytest.mark.parametrize(
+    ("encoding", "save_every"),
+    [("sa", 0.0), pytest.param("lape", 0.0, marks=pytest.mark.slow), pytest.param("lape", 1e9, marks=pytest.mark.slow)],
+)
 def test_killed_and_resumed_gives_the_same_numbers_as_never_killed(tmp_path, tiny, encoding, save_every):
     if encoding == "sa":
         tiny["encoding.pairs"] = "3"  # its small transformer is wide

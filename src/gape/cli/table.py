@@ -58,7 +58,9 @@ def table(
     if output is None:
         typer.echo(shown, nl=False)
     else:
-        output.write_text(typer.unstyle(shown), encoding="utf-8")
+        from rich.text import Text
+
+        output.write_text(Text.from_ansi(shown).plain.rstrip() + "\n", encoding="utf-8")
 
 
 def _by_task(words: list[str], tasks: list[str]) -> dict[str, dict[str, str]]:

@@ -1,0 +1,89 @@
+"""``gape bench``, ``gape table`` and ``gape figure`` from the outside."""
+
+import json
+
+import pytest
+
+from gape.cli import main
+
+
+def answer(capsys, *words):
+    with pytest.raises(SystemExit) as exit_:
+        main(words)
+    out, err = capsys.readouterr()
+    return exit_.value.code or 0, out, err
+
+
+def test_bench_trains_side_by_side_reports_collects_and_skips(capsys, tmp_path, tiny):
+    tiny |= {"max_epochs": "1"}
+    words = ["bench", "cycles", "-e", "none,rw", "--jobs", "2", "--out", str(tmp_path / "runs"), "--collect"]
+    words += ["--results", str(tmp_path / "results"), "--report", str(tmp_path / "page.html")]
+    for key, text in tiny.items():
+        words += ["--set", f"{key}={text}"]
+    code, out, err = answer(capsys, *words)
+    assert code == 0, err
+    lines = (tmp_path / "results" / "cycles.jsonl").read_text().splitlines()
+    assert [json.loads(line)["encoding"] for line in lines] == ["none", "rw"]
+    assert json.loads(lines[0])["threads"] == 1
+    page = (tmp_path / "page.html").read_text()
+    assert "plotly.js v" in page
+    assert 'src="http' not in page
+    assert "99.95" in page
+    assert "missing" not in out
+    code, out, _ = answer(capsys, *words)
+    assert out.count("was finished before") == 2
+
+
+def test_bench_refuses_what_makes_no_sense(capsys, tmp_path):
+    for words, message in (
+        (("bench",), "which task?"),
+        (("bench", "cycle"), "there is no task 'cycle'"),
+        (("bench", "csl", "-e", "nope"), "there is no encoding 'nope'; there are none, lape"),
+        (("bench", "csl", "--set", "lrr=1"), "there is no setting 'lrr'"),
+        (("bench", "csl", "--short"), "--short is for the task cycles alone"),
+        (("bench", "csl", "--jobs", "0"), "jobs must be at least 1, got 0"),
+        (("bench", "csl", "--max-minutes", "0"), "max-minutes must be above 0, got 0"),
+        (("bench", "--queue", str(tmp_path / "none")), "No such file"),
+        (("table", "speed"), "there is no table 'speed'"),
+        (("table", "--task", "cycle"), "there is no task 'cycle'"),
+        (("figure", "speed"), "there is no figure 'speed'"),
+        (("figure", "rw-pprp", "-o", str(tmp_path / "x.svg")), "a figure is a .png, .pdf, .html file, got 'x.svg'"),
+    ):
+        code, _, err = answer(capsys, *words)
+        assert code == 2, words
+        assert message in err
+
+
+def test_a_cell_that_fails_says_why_and_does_not_stop_the_others(capsys, tmp_path, monkeypatch):
+    monkeypatch.delenv("GAPE_DATA", raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nothing to download from
+    queue = tmp_path / "queue"
+    small = "layers=1 hidden=16 heads=2 max_epochs=1 batch_size=45"
+    queue.write_text(f"zinc none {small} data.source=file\ncsl none {small}\n")
+    code, out, err = answer(capsys, "bench", "--queue", str(queue), "--out", str(tmp_path / "runs"))
+    assert code == 2
+    assert "1 of 2 cells failed" in err
+    assert "zinc12k/zinc12k.npz" in err
+    assert "csl none" in out
+    assert "test accuracy" in out
+
+
+def test_tables_are_printed_and_written(capsys, tmp_path):
+    folders = ("--runs", str(tmp_path), "--results", str(tmp_path))
+    code, out, _ = answer(capsys, "table", "graph-performance", "--task", "cycles,csl", *folders)
+    assert code == 0
+    assert "79.03" in out
+    assert "missing" in out
+    path = tmp_path / "table.md"
+    assert answer(capsys, "table", "k-study", "--format", "markdown", "-o", str(path), *folders)[0] == 0
+    assert "| k = 8 | best validation |" in path.read_text()
+
+
+@pytest.mark.parametrize("name", ["rw-pprp", "csl-labels"])
+def test_figures_are_drawn_in_three_formats(capsys, tmp_path, name):
+    code, out, _ = answer(capsys, "figure", name, "--folder", str(tmp_path))
+    assert code == 0
+    assert len(out.splitlines()) == 3
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+    assert "plotly.js v" in (tmp_path / f"{name}.html").read_text()

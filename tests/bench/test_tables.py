@@ -1,0 +1,175 @@
+"""Tables say what the results say, and no more."""
+
+import csv
+import io
+import json
+
+import pytest
+from scipy import stats
+
+from gape.bench.collect import collect, read_results
+from gape.bench.render import render
+from gape.bench.runtime_table import measure_runtimes, runtime_table
+from gape.bench.significance import best, differ
+from gape.bench.summary import summarise
+from gape.bench.tables import comparison
+
+
+def result(task="cycles", encoding="rw", seed=41, best=0.5, last=0.4, metric="accuracy", **more):
+    return {
+        "task": task,
+        "encoding": encoding,
+        "seed": seed,
+        "overrides": {},
+        "metric": metric,
+        "best_validation": {metric: best, f"{metric}_per_batch": best + 1},
+        "last_epoch": {metric: last, **({f"{metric}_per_batch": last + 1} if metric != "accuracy" else {})},
+        "stopped": "lr",
+        "finished": "2025-01-01",
+        **more,
+    }
+
+
+def entry(table, row, kind, column=0):
+    return next(entries[column] for name, what, entries in table.lines if (name, what) == (row, kind))
+
+
+def test_mean_and_deviation_are_those_of_the_seeds():
+    runs = [result(seed=seed, best=value) for seed, value in ((41, 0.90), (95, 0.92), (22, 0.94), (35, 0.96))]
+    table = comparison("graph-performance", runs, tasks=["cycles"])
+    # mean 93, sample variance (9 + 1 + 1 + 9) / 3 = 20 / 3
+    assert entry(table, "RW", "best validation").text == "93.00 ± 2.58"
+    assert entry(table, "RW", "last epoch").text == "40.00 ± 0.00"
+    assert entry(table, "RW", "paper").text == "99.95"
+    assert entry(table, "RW", "authors' logs, best validation").text == "99.89"
+
+
+def test_what_was_not_run_is_missing_and_the_paper_is_still_there():
+    table = comparison("graph-performance", [])
+    assert table.columns == (
+        "ZINC ↓",
+        "CSL ↑",
+        "CYCLES ↑",
+        "PATTERN ↑",
+        "CLUSTER ↑",
+        "PLANAR ↑",
+        "CYCLES-V ↑",
+        "PCQM4Mv2 ↓",
+    )
+    assert {e.text for _, kind, entries in table.lines if kind == "best validation" for e in entries} == {"missing"}
+    assert entry(table, "GAPE*", "paper").text == "2.863"
+    assert entry(table, "SPD+C", "paper", column=7).text == "OOM"
+    assert entry(table, "PPRP", "paper").text == "–"
+
+
+def test_the_last_epoch_has_the_published_metric_and_best_validation_ours():
+    runs = [result(task="zinc", best=0.25, last=0.30, metric="mae")]
+    assert summarise(runs, "best_validation").values == (0.25,)
+    assert summarise(runs, "last_epoch").values == (1.30,)
+    assert str(summarise(runs, "best_validation")) == "0.250 [1]"
+
+
+def test_bold_is_the_best_and_what_a_t_test_does_not_tell_from_it():
+    good, close, bad = [90.0, 91.0, 92.0, 93.0], [89.0, 91.0, 92.0, 92.5], [80.0, 81.0, 82.0, 83.0]
+    assert stats.ttest_ind(good, close).pvalue > 0.05 > stats.ttest_ind(good, bad).pvalue
+    assert best({"a": good, "b": close, "c": bad}, larger=True) == {"a", "b"}
+    assert best({"a": good, "b": close, "c": bad}, larger=False) == {"c"}
+    runs = [
+        result(encoding=name, seed=seed, best=value / 100)
+        for name, values in (("rw", good), ("lape", close), ("gape", bad))
+        for seed, value in zip((41, 95, 22, 35), values, strict=True)
+    ]
+    table = comparison("graph-performance", runs, tasks=["cycles"])
+    bold = {row for row, kind, entries in table.lines if kind == "best validation" and entries[0].bold}
+    assert bold == {"RW", "LAPE"}
+
+
+def test_values_without_spread_and_single_values_are_compared_by_their_means():
+    assert not differ([100.0, 100.0], [100.0, 100.0])
+    assert differ([100.0, 100.0], [99.0, 99.0])
+    assert best({"a": [1.0], "b": [2.0], "c": [2.0]}, larger=True) == {"b", "c"}
+    assert best({}, larger=True) == set()
+
+
+def test_other_settings_are_another_cell():
+    plain, other = result(best=0.9), result(best=0.1, overrides={"layers": "2"})
+    assert entry(comparison("graph-performance", [plain, other], tasks=["cycles"]), "RW", "best validation").text == (
+        "90.00 [1]"
+    )
+    table = comparison("graph-performance", [plain, other], {"cycles": {"layers": "2"}}, ["cycles"], ["rw"])
+    assert entry(table, "RW", "best validation").text == "10.00 [1]"
+    assert "CYCLES: layers=2" in table.notes
+
+
+def test_the_k_study_takes_k_from_the_overrides_and_32_from_the_protocol():
+    runs = [
+        result(encoding="gape", best=0.8, overrides={"encoding.states": "8"}),
+        result(encoding="gape", best=0.7),
+    ]
+    table = comparison("k-study", runs, tasks=["cycles"])
+    assert entry(table, "k = 8", "best validation").text == "80.00 [1]"
+    assert entry(table, "k = 32", "best validation").text == "70.00 [1]"
+    assert entry(table, "k = 64", "best validation").text == "missing"
+    assert entry(table, "k = 8", "paper").text == "79.70"
+
+
+def test_rw_and_pprp():
+    table = comparison("rw-ppr-graph", [result(encoding="pprp", best=1.0)])
+    assert table.columns == ("ZINC ↓", "CYCLES ↑")
+    assert entry(table, "PPRP", "best validation", column=1).text == "100.00 [1]"
+    assert entry(table, "PPRP", "paper", column=1).text == "100.00"
+
+
+def test_runs_stopped_by_time_are_marked():
+    table = comparison("graph-performance", [result(stopped="time")], tasks=["cycles"])
+    assert entry(table, "RW", "best validation").text == "50.00 [1]†"
+    assert any(note.startswith("†") for note in table.notes)
+
+
+def test_all_formats_hold_the_same_figures():
+    table = comparison("graph-performance", [result(best=0.9), result(encoding="gape", best=0.8)], tasks=["cycles"])
+    assert "| RW | best validation | **90.00 [1]** |" in render(table, "markdown")
+    assert r"RW & best validation & \textbf{90.00 [1]} \\" in render(table, "latex")
+    assert r"GAPE$\ast$ & best validation & missing \\" in render(table, "latex")
+    assert "90.00" in render(table, "text")
+    lines = list(csv.DictReader(io.StringIO(render(table, "csv"))))
+    line = next(line for line in lines if (line["encoding"], line["figure"]) == ("RW", "best validation"))
+    assert (line["column"], float(line["mean"]), line["seeds"], line["best"]) == ("CYCLES", 90.0, "1", "True")
+    with pytest.raises(ValueError, match="format must be one of text, markdown, latex, csv, got 'pdf'"):
+        render(table, "pdf")
+
+
+def test_unknown_tables_are_refused_with_the_list():
+    with pytest.raises(ValueError, match="no table 'performance'; there are graph-performance, rw-ppr-graph"):
+        comparison("performance", [])
+
+
+def test_results_are_collected_one_line_a_run_and_the_newest_counts(tmp_path):
+    runs, results = tmp_path / "runs", tmp_path / "results"
+    for name, one in (("a", result()), ("b", result(seed=95)), ("c", result(task="csl"))):
+        (runs / name).mkdir(parents=True)
+        (runs / name / "result.json").write_text(json.dumps(one))
+    assert {path.name: lines for path, lines in collect(runs, results).items()} == {"cycles.jsonl": 2, "csl.jsonl": 1}
+    (runs / "a" / "result.json").write_text(json.dumps(result(best=0.9, finished="2026-01-01")))
+    collect(runs, results)
+    assert len(read_results(results)) == 3 == len(read_results(runs, results))
+    assert (results / "cycles.jsonl").read_text().count("\n") == 2
+    assert {one["best_validation"]["accuracy"] for one in read_results(results)} == {0.9, 0.5}
+    (runs / "a" / "result.json").write_text("{")
+    with pytest.raises(ValueError, match=r"result\.json is not a result"):
+        read_results(runs)
+
+
+def test_runtimes_are_measured_and_kept(tmp_path, monkeypatch):
+    from gape import data
+
+    load = data.load
+    monkeypatch.setattr(data, "load", lambda task, where: load(task, where, train=2, val=2, test=2))
+    lines = measure_runtimes(tmp_path, tasks=["cycles"])
+    assert [line["encoding"] for line in lines] == ["lape", "rw", "gape"]
+    table = runtime_table(tmp_path)
+    assert entry(table, "GAPE", "ours", column=1).text != "missing"
+    assert entry(table, "GAPE", "ours", column=0).text == "missing"
+    assert entry(table, "GAPE", "paper", column=2).text == "769.21"
+    measure_runtimes(tmp_path, tasks=["cycles"])
+    assert (tmp_path / "graph-runtime.jsonl").read_text().count("\n") == 3

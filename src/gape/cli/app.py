@@ -20,6 +20,7 @@ from gape.cli.encodings import encodings
 from gape.cli.figure import figure
 from gape.cli.runtime import runtime
 from gape.cli.table import table
+from gape.cli.translate import translate
 
 app = typer.Typer(
     name="gape",
@@ -35,6 +36,7 @@ app.command()(bench)
 app.command()(table)
 app.command()(figure)
 app.command()(runtime)
+app.add_typer(translate, name="translate")
 
 # The common ancestor of Typer's own complaints about arguments; which module it lives in depends on Typer's version.
 _UsageError: Any = typer.BadParameter.__mro__[1]

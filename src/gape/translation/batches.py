@@ -61,7 +61,8 @@ class BatchPlan:
 
     def epoch(self, number: int) -> list[list[int]]:
         """The batches of one pass over the data: the same for the same seed and number, in every process."""
-        random = np.random.Generator(np.random.Philox(key=[self.seed % 2**64, number]))
+        key = np.array([self.seed % 2**64, number], dtype=np.uint64)
+        random = np.random.Generator(np.random.Philox(key=key))
         lengths = np.asarray(self.lengths)
         order = random.permutation(len(lengths))
         pools = lengths[order].cumsum() // (self.pool * self.tokens)

@@ -23,11 +23,8 @@ from gape.translation.settings import Settings
 from gape.translation.splits import Splits
 from gape.translation.task import TranslationTask
 from gape.translation.translator import translate
+from gape.translation.unfinished import Unfinished
 from gape.translation.vocabulary import Vocabulary
-
-
-class Unfinished(RuntimeError):
-    """The time was over before the training was; the same call goes on from there."""
 
 
 def train(

@@ -1,0 +1,190 @@
+"""``gape translate``: train translation models with different position encodings, translate, score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from gape.translation.session import Session
+
+translate = typer.Typer(
+    help="Machine translation with exchanged position encodings, the paper's first experiment.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+DataOption = Annotated[
+    str, typer.Option("--data", help="evbnews, iwslt15, or a folder with train, dev and test .en and .vi.")
+]
+DataDirOption = Annotated[Path | None, typer.Option(help="Folder with real data. Default: $GAPE_DATA.")]
+PresetOption = Annotated[str, typer.Option("--preset", help="small (two processor cores) or paper (a GPU).")]
+SeedOption = Annotated[int, typer.Option(help="Of weights, dropout, GAPE's automaton and the order of batches.")]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Processor threads; PyTorch decides if not given.")]
+EmptyOption = Annotated[bool, typer.Option("--drop-empty", help="Leave out training pairs of which a side is empty.")]
+
+
+@translate.command()
+def train(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")],
+    encoding: Annotated[
+        str,
+        typer.Option(
+            "--encoding",
+            "-e",
+            help="sinusoidal, gape, none, rw, lape-p, lape-c, lape-c10k, sa, spd+c, sinusoidal-automaton.",
+        ),
+    ] = "gape",
+    preset: PresetOption = "small",
+    data: DataOption = "evbnews",
+    steps: Annotated[int | None, typer.Option(help="Updates. Default: the epochs of the preset.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Stop at the first look after so long; run again to go on.")
+    ] = None,
+    seed: SeedOption = 147,
+    threads: ThreadsOption = None,
+    drop_empty: EmptyOption = False,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Train one model and score it; called again, it goes on where it stopped.
+
+    Example: gape translate train --encoding gape --steps 2000 --out runs-translation/gape
+    """
+    from gape.translation.settings import preset as make
+    from gape.translation.unfinished import Unfinished
+
+    settings = make(preset, data=data, positions=encoding, steps=steps, seed=seed)
+    session = _session(data, data_dir, threads, drop_empty)
+    try:
+        result = session.train(settings, out, minutes)
+    except Unfinished as unfinished:
+        typer.echo(str(unfinished))
+        raise typer.Exit(3) from unfinished
+    for name, scores in result["bleu"].items():
+        for kind, bleu in scores.items():
+            typer.echo(f"{name}: BLEU {bleu:.2f} {kind} ({result['signatures'][kind]})")
+
+
+@translate.command()
+def score(
+    hypotheses: Annotated[Path, typer.Argument(help="Translations, tokenised, a line each; plain or .xz.")],
+    references: Annotated[Path, typer.Argument(help="References, tokenised, a line each; plain or .xz.")],
+    raw: Annotated[
+        Path | None, typer.Option(help="References that were never tokenised, for the detokenised score.")
+    ] = None,
+) -> None:
+    """BLEU of translations: lower-cased (the paper's figure), cased, detokenised, with sacrebleu's signatures.
+
+    Example: gape translate score output.vi tst2013.vi.xz
+    """
+    from gape.translation.scoring import score as score_lines
+    from gape.translation.text import read_lines, refuse_empty
+
+    said, meant = read_lines(hypotheses), read_lines(references)
+    untokenised = None if raw is None else read_lines(raw)
+    for path, lines in ((references, meant), (raw, untokenised)):
+        if path is not None and lines is not None:
+            refuse_empty(lines, path)
+            if len(lines) != len(said):
+                raise ValueError(
+                    f"{hypotheses} has {len(said):,} lines and {path} has {len(lines):,}; they must be translations "
+                    f"of the same sentences, line by line"
+                )
+    for found in score_lines(said, meant, raw_references=untokenised):
+        typer.echo(str(found))
+
+
+@translate.command()
+def run(
+    model: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, as of `gape translate train`.")],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="Tokenised sentences, a line each; plain or .xz.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the translations go.")],
+    beam: Annotated[int, typer.Option(help="Hypotheses kept.")] = 4,
+    length_penalty: Annotated[float, typer.Option(help="α of GNMT's length penalty.")] = 0.6,
+    threads: ThreadsOption = None,
+) -> None:
+    """Translate a text with a trained model.
+
+    Example: gape translate run runs-translation/gape tst2013.en.xz -o output.vi
+    """
+    from rich.console import Console
+
+    from gape.files.atomic import replacing
+    from gape.translation.progress import sentence_bar
+    from gape.translation.run_folder import RunFolder
+    from gape.translation.settings import BeamSettings
+    from gape.translation.text import read_lines, refuse_empty
+    from gape.translation.translator import translate as translate_lines
+
+    settings, lines = BeamSettings(beam=beam, length_penalty=length_penalty), read_lines(source)
+    refuse_empty(lines, source)
+    _use_threads(threads)
+    transformer, vocabulary = RunFolder(model).load()
+    with sentence_bar(Console(stderr=True)) as show:
+        done = 0
+
+        def told(more: int) -> None:
+            nonlocal done
+            done += more
+            show(source.name, done, len(lines))
+
+        said = translate_lines(transformer, vocabulary, lines, settings, progress=told)
+    with replacing(output) as temporary:
+        temporary.write_text("".join(f"{line}\n" for line in said), encoding="utf-8", newline="\n")
+    typer.echo(f"{output}: {len(said):,} translations")
+
+
+@translate.command()
+def rows(
+    steps: Annotated[int, typer.Option(help="Updates of every run.")],
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", "-e", help="Rows, separated by commas. Default: all nine.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Time for one row; what is not complete then goes on in the next call.")
+    ] = None,
+    preset: PresetOption = "small",
+    data: DataOption = "evbnews",
+    seed: SeedOption = 147,
+    threads: ThreadsOption = 1,
+    out: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs-translation"),
+    results: Annotated[Path, typer.Option(help="File of the results.")] = Path("results/translation.jsonl"),
+    data_dir: DataDirOption = None,
+) -> None:
+    """Train the rows of the paper's comparison at equal steps, compare them, and write the results.
+
+    Complete rows are skipped and interrupted ones go on. Two calls with different rows may run side by side.
+
+    Example: gape translate rows --steps 1500 --minutes 60
+    """
+    from gape.translation.collect import collect
+    from gape.translation.rows import ROWS, row_settings, run_rows
+
+    names = encoding.split(",") if encoding else list(ROWS)
+    runs = row_settings(names, preset_name=preset, data=data, steps=steps, seed=seed)
+    session = _session(data, data_dir, threads, drop_empty=False)
+    left = run_rows(
+        runs,
+        lambda name, settings: session.train(settings, out / name, minutes),
+        lambda: collect(out, results),
+    )
+    for line in left:
+        typer.echo(line)
+    typer.echo(f"{results}: {len(collect(out, results))} results; see `gape table translation`")
+
+
+def _use_threads(threads: int | None) -> None:
+    import torch
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def _session(data: str, data_dir: Path | None, threads: int | None, drop_empty: bool) -> Session:
+    """The text once, for one run or many."""
+    from gape.translation.session import Session
+
+    _use_threads(threads)
+    return Session.open(data, data_dir, drop_empty=drop_empty)

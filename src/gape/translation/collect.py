@@ -1,0 +1,80 @@
+"""Results of translation runs, compared and gathered into one small file that is kept with the code."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from gape.files.atomic import replacing
+from gape.translation.bootstrap import compare
+from gape.translation.run_folder import RunFolder
+
+Result = dict[str, Any]
+BASELINE = "sinusoidal"
+
+
+def collect(runs: Path, results: Path) -> list[Result]:
+    """Read the results of all runs, compare each with the sinusoidal run of the same settings, and write them.
+
+    Runs with the same settings but for the encoding make a group. Lines already in ``results`` whose runs are not
+    there any more stay as they are.
+
+    Args:
+        runs: folder with a run in each of its folders.
+        results: file of one line a run.
+    """
+    groups: dict[str, dict[str, tuple[RunFolder, Result]]] = defaultdict(dict)
+    for path in sorted(runs.glob("*/result.json")):
+        folder = RunFolder(path.parent)
+        result = folder.result()
+        if result is not None:
+            groups[_group(result)][result["encoding"]] = folder, result
+    found = {_identity(result): result for result in read_results(results)}
+    for group in groups.values():
+        comparisons = _compare(group) if BASELINE in group else {}
+        for encoding, (_, result) in group.items():
+            line = {**result, "bootstrap": comparisons.get(encoding, {})}
+            found[_identity(line)] = line
+    lines = [found[key] for key in sorted(found)]
+    results.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(results) as temporary:
+        temporary.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+    return lines
+
+
+def read_results(path: Path) -> list[Result]:
+    """The lines of a results file; none if there is no file."""
+    if not path.is_file():
+        return []
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}, line {number}: not a result: {error}; remove the line") from error
+    return found
+
+
+def _compare(group: dict[str, tuple[RunFolder, Result]]) -> dict[str, dict[str, Any]]:
+    """For each encoding and test text, its interval and the chance that its difference from the baseline is luck."""
+    out: dict[str, dict[str, Any]] = {encoding: {} for encoding in group}
+    folder, result = group[BASELINE]
+    for name in result["bleu"]:
+        systems = {encoding: run.read_translations(name) for encoding, (run, _) in group.items()}
+        for encoding, found in compare(systems, folder.read_references(name), baseline=BASELINE).items():
+            out[encoding][name] = asdict(found)
+    return out
+
+
+def _group(result: Result) -> str:
+    """Everything but the encoding."""
+    settings = result["settings"]
+    model = {key: value for key, value in settings["model"].items() if key != "positions"}
+    return json.dumps([settings["data"], model, settings["training"]], sort_keys=True)
+
+
+def _identity(result: Result) -> tuple[int, str, str]:
+    return result["steps"], result["encoding"], _group(result)

@@ -1,0 +1,52 @@
+"""All rows of the comparison, one after the other, at equal steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gape.translation.settings import Settings, preset
+from gape.translation.unfinished import Unfinished
+
+#: The paper's eight rows and no encoding.
+ROWS = ("sinusoidal", "gape", "none", "rw", "lape-p", "lape-c", "lape-c10k", "sa", "spd+c")
+
+
+def row_settings(
+    encodings: Sequence[str], *, preset_name: str, data: str, steps: int, seed: int
+) -> dict[str, Settings]:
+    """The settings of each run under the name of its folder; they differ in the encoding only.
+
+    Example:
+        >>> list(row_settings(["gape"], preset_name="small", data="evbnews", steps=500, seed=147))
+        ['gape-small-500-147']
+    """
+    return {
+        f"{encoding}-{preset_name}-{steps}-{seed}": preset(
+            preset_name, data=data, positions=encoding, steps=steps, seed=seed
+        )
+        for encoding in encodings
+    }
+
+
+def run_rows(
+    runs: dict[str, Settings], work: Callable[[str, Settings], object], done: Callable[[], object]
+) -> list[str]:
+    """Work on every run; those whose time is over are left for the next call.
+
+    Args:
+        runs: settings by name.
+        work: trains one, and raises :class:`Unfinished` if its time is over.
+        done: called after each that is complete, to gather results early.
+
+    Returns:
+        What was left unfinished, in words.
+    """
+    left = []
+    for name, settings in runs.items():
+        try:
+            work(name, settings)
+        except Unfinished as unfinished:
+            left.append(str(unfinished))
+        else:
+            done()
+    return left

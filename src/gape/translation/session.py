@@ -1,0 +1,48 @@
+"""Runs on the same text, with progress on the terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from gape.data.folder import data_folder
+from gape.translation.progress import sentence_bar, training_callbacks
+from gape.translation.settings import Settings
+from gape.translation.splits import Splits, load_splits
+from gape.translation.training import train
+
+
+@dataclass(frozen=True)
+class Session:
+    """The text of a data set, read once.
+
+    Args:
+        splits: the text.
+        data_dir: where untokenised references are looked for.
+        console: where progress is shown.
+    """
+
+    splits: Splits
+    data_dir: Path | None
+    console: Console
+
+    @classmethod
+    def open(cls, data: str, data_dir: Path | None, *, drop_empty: bool = False) -> Session:
+        return cls(load_splits(data, data_dir, drop_empty=drop_empty), data_folder(data_dir), Console(stderr=True))
+
+    def train(self, settings: Settings, folder: Path, minutes: float | None) -> dict[str, Any]:
+        """Train and test one run; see :func:`gape.translation.training.train`."""
+        self.console.print(f"{folder}: {settings.model.positions}, {self.splits.train!r}", highlight=False)
+        with sentence_bar(self.console) as show:
+            return train(
+                settings,
+                self.splits,
+                folder,
+                minutes=minutes,
+                callbacks=training_callbacks(self.console),
+                progress=show,
+                data_dir=self.data_dir,
+            )

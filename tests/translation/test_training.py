@@ -1,0 +1,161 @@
+"""Training: learns, stops, goes on bit by bit, and writes its result last."""
+
+import json
+
+import pytest
+import torch
+
+from gape.cli import main
+from gape.translation.collect import collect, read_results
+from gape.translation.run_folder import RunFolder
+from gape.translation.schedule import next_rate
+from gape.translation.settings import Settings, TrainingSettings, preset
+from gape.translation.table import translation_table
+from gape.translation.training import train
+from gape.translation.translator import translate
+from gape.translation.unfinished import Unfinished
+
+
+def settings(positions="sinusoidal", **changes) -> Settings:
+    small = {"layers": 1, "width": 32, "feed_forward": 64, "heads": 4, "max_positions": 64, "pieces": 40}
+    short = {"steps": 6, "validate_every": 2, "tokens": 200, "dev_sentences": 5}
+    return preset("small", data="mirror", positions=positions, **{**small, **short, **changes})
+
+
+def test_resumed_training_ends_with_the_same_bits(mirror, tmp_path):
+    whole = train(settings(), mirror, tmp_path / "whole")
+    with pytest.raises(Unfinished, match="after 1 of 3 stretches; run it again"):
+        train(settings(), mirror, tmp_path / "parts", minutes=0)
+    with pytest.raises(Unfinished, match="after 2 of 3 stretches"):
+        train(settings(), mirror, tmp_path / "parts", minutes=0)
+    assert RunFolder(tmp_path / "parts").result() is None
+    parts = train(settings(), mirror, tmp_path / "parts")
+    a, b = (torch.load(tmp_path / name / "last.ckpt", weights_only=True) for name in ("whole", "parts"))
+    assert a["state_dict"].keys() == b["state_dict"].keys()
+    assert all(torch.equal(tensor, b["state_dict"][name]) for name, tensor in a["state_dict"].items())
+    assert a["global_step"] == b["global_step"] == 6
+    clocks = ("seconds", "cpu_seconds")
+    looks = [[{k: v for k, v in look.items() if k not in clocks} for look in saved["history"]] for saved in (a, b)]
+    assert looks[0] == looks[1]
+    assert len(looks[0]) == 3
+    assert whole["bleu"] == parts["bleu"]
+    # Called again, it only reads.
+    (tmp_path / "whole" / "last.ckpt").unlink()
+    assert train(settings(), mirror, tmp_path / "whole") == whole
+
+
+def test_a_whole_pass_is_a_stretch_without_steps(mirror, tmp_path):
+    result = train(settings(steps=None, epochs=2, validate_every=None, tokens=2000), mirror, tmp_path)
+    looks = json.loads((tmp_path / "history.json").read_text())
+    assert len(looks) == 2
+    pieces = sum(look["tokens"] for look in looks)
+    assert looks[0]["tokens"] == looks[1]["tokens"] == pieces / 2  # every pair once a pass
+    assert result["steps"] == looks[1]["step"]
+
+
+def test_a_folder_with_other_settings_is_left_alone(mirror, tmp_path):
+    RunFolder(tmp_path).begin(settings())
+    with pytest.raises(
+        ValueError, match=r"other settings: positions is 'sinusoidal' there and 'gape' here; .*Take ano"
+    ):
+        train(settings("gape", seed=3), mirror, tmp_path)
+
+
+def test_a_model_read_back_translates_the_same(mirror, tmp_path):
+    train(settings("gape"), mirror, tmp_path)
+    model, vocabulary = RunFolder(tmp_path).load()
+    test = mirror.tests[0]
+    assert translate(model, vocabulary, test.source) == RunFolder(tmp_path).read_translations("test")
+    assert "positions.table" in torch.load(tmp_path / "best.pt", weights_only=True)
+
+
+def test_learning_rate_falls_when_bleu_falls_and_not_below_the_floor():
+    settings = TrainingSettings(learning_rate=3e-4)
+    assert next_rate(3e-4, [1.0, 2.0, 3.0], settings) == 3e-4  # too early to tell
+    assert next_rate(3e-4, [2.0, 1.0, 3.0, 1.0], settings) == 3e-4  # as bad as the worst, not worse
+    assert next_rate(3e-4, [2.0, 1.0, 3.0, 0.9], settings) == pytest.approx(2.4e-4)
+    assert next_rate(1.1e-5, [2.0, 1.0, 3.0, 0.9], settings) == 1e-5
+
+
+def test_results_are_compared_with_the_sinusoidal_run_and_shown_beside_the_papers(mirror, tmp_path):
+    for name in ("sinusoidal", "none"):
+        train(settings(name, steps=2), mirror, tmp_path / "runs" / name)
+    lines = collect(tmp_path / "runs", tmp_path / "results" / "translation.jsonl")
+    assert lines == read_results(tmp_path / "results" / "translation.jsonl")
+    by_name = {line["encoding"]: line for line in lines}
+    assert by_name["sinusoidal"]["bootstrap"]["test"]["p_value"] is None
+    assert 0 <= by_name["none"]["bootstrap"]["test"]["p_value"] <= 1
+    assert lines == collect(tmp_path / "runs", tmp_path / "results" / "translation.jsonl")
+    table = translation_table(lines)
+    shown = {(row, kind): [entry.text for entry in entries] for row, kind, entries in table.lines}
+    assert shown["sinusoidal", "paper"][0] == "32.6"
+    assert shown["GAPE", "paper"][0] == "32.5"
+    assert shown["GAPE", "ours"][0] == "missing"
+    assert shown["no encoding", "ours, 2 steps"][2] == f"{by_name['none']['bleu']['test']['lower-cased']:.2f}"
+    assert ("no encoding", "paper") not in shown
+
+
+def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatch):
+    for part, corpus in (("train", mirror.train), ("dev", mirror.dev), ("test", mirror.tests[0])):
+        (tmp_path / f"{part}.en").write_text("".join(f"{line}\n" for line in corpus.source))
+        (tmp_path / f"{part}.vi").write_text("".join(f"{line}\n" for line in corpus.target))
+    tiny = settings()
+    monkeypatch.setitem(
+        __import__("gape.translation.settings").translation.settings.PRESETS, "small", (tiny.model, tiny.training)
+    )
+
+    def call(*words):
+        with pytest.raises(SystemExit) as exit_:
+            main(["translate", *map(str, words)])
+        return exit_.value.code or 0, *capsys.readouterr()
+
+    run = tmp_path / "run"
+    code, out, err = call("train", "--data", tmp_path, "-e", "gape", "--steps", 4, "--minutes", 0, "-o", run)
+    assert code == 3
+    assert "after 1 of 2 stretches; run it again" in out
+    assert "step 2: loss" in err
+    code, out, _ = call("train", "--data", tmp_path, "-e", "gape", "--steps", 4, "-o", run)
+    assert code == 0
+    assert "lower-cased (nrefs:1|case:lc" in out
+    code, out, err = call("run", run, tmp_path / "test.en", "-o", tmp_path / "test.hyp")
+    assert (code, out) == (0, f"{tmp_path / 'test.hyp'}: 20 translations\n"), err
+    assert (tmp_path / "test.hyp").read_text() == (run / "test.hyp.txt").read_text()
+    (tmp_path / "bad.en").write_text("a\n\n")
+    assert "bad.en, line 2: the line is empty" in call("run", run, tmp_path / "bad.en", "-o", tmp_path / "x")[2]
+    assert "there is no position encoding 'gap'" in call("train", "-e", "gap", "-o", tmp_path / "y")[2]
+    code, out, _ = call(
+        "rows",
+        "--steps",
+        2,
+        "-e",
+        "sinusoidal,none",
+        "--data",
+        tmp_path,
+        "--out",
+        tmp_path / "runs",
+        "--results",
+        tmp_path / "translation.jsonl",
+    )
+    assert code == 0
+    assert len(read_results(tmp_path / "translation.jsonl")) == 2
+
+
+@pytest.mark.slow
+def test_encodings_learn_to_say_a_sentence_backwards_and_none_does_not(mirror, tmp_path):
+    scores = {}
+    for name in ("sinusoidal", "gape", "none"):
+        run = settings(name, steps=700, validate_every=350, tokens=400, learning_rate=3e-3, word_dropout=0.0)
+        scores[name] = train(run, mirror, tmp_path / name)["bleu"]["test"]["lower-cased"]
+    assert min(scores["sinusoidal"], scores["gape"]) > scores["none"] + 20
+
+
+@pytest.mark.slow
+def test_trained_sinusoidal_model_and_automaton_translate_alike(mirror, tmp_path):
+    """Proposition 1 in a trained model: the weights of one, the table of the other."""
+    train(settings(steps=300, validate_every=300, tokens=400, learning_rate=3e-3), mirror, tmp_path / "run")
+    model, vocabulary = RunFolder(tmp_path / "run").load()
+    expected = translate(model, vocabulary, mirror.dev.source)
+    automaton = type(model)(settings("sinusoidal-automaton").model, len(vocabulary)).eval()
+    weights = {key: tensor for key, tensor in model.state_dict().items() if key != "positions.table"}
+    automaton.load_state_dict(weights, strict=False)
+    assert translate(automaton, vocabulary, mirror.dev.source) == expected

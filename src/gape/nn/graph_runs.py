@@ -84,7 +84,7 @@ class GraphRuns:
         transition, initial = self.machine.weights()
         mix = mix.to(transition.dtype)
         if self.graph.num_nodes == 0:
-            return mix.new_zeros(self.graph.num_graphs, len(mix), 0, 0)
+            return mix.sum(1)[:, None, None] * mix.new_zeros(self.graph.num_graphs, 1, 0, 0)
         if self.length is None:
             runs = AllRuns(self.graph.adjacency, self._symmetric_basis("pair"), self.labels)
             return runs.pair(transition, initial, mix)

@@ -1,0 +1,114 @@
+"""Bases computed once by the transform give what the layer computes on the fly."""
+
+import pytest
+import torch
+from learnable_cases import LABELS, MODES, graphs, layer
+from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.loader import DataLoader
+
+from gape import Graph
+from gape.nn import WalkBasis, walk_basis
+from gape.pyg import AddWalkBasis
+
+
+def data_list(graph: Graph) -> list[Data]:
+    found = []
+    for i in range(graph.num_graphs):
+        one = graph.slice(i, i + 1)
+        found.append(
+            Data(edge_index=one.edge_index, num_nodes=one.num_nodes, label=one.labels, edge_type=one.edge_type)
+        )
+    return found
+
+
+def transform(one, **others) -> AddWalkBasis:
+    chosen = dict(one.basis_settings)
+    if chosen["vectors"] is None:
+        chosen["vectors"] = 16
+    return AddWalkBasis(**chosen, **others)
+
+
+def encode(one, batch: Batch):
+    return one(batch.edge_index, batch.batch, labels=batch.label, edge_type=batch.edge_type, basis=WalkBasis.of(batch))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_basis_changes_nothing(mode):
+    graph = graphs(labels=6 if "many" in mode else LABELS)
+    one = layer(mode)
+    add = transform(one)
+    batch = Batch.from_data_list([add(data) for data in data_list(graph)])
+    torch.testing.assert_close(encode(one, batch), one.encode(graph), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("mode", ["node", "closed", "closed-length", "typed-node-length"])
+def test_the_transform_on_a_batch_a_loader_and_a_data_set(mode):
+    graph, one = graphs(), layer(mode)
+    plain, add = data_list(graph), transform(one)
+    expected = one.encode(graph)
+    torch.testing.assert_close(encode(one, add(Batch.from_data_list(plain))), expected)
+
+    class Stored(InMemoryDataset):
+        def __init__(self):
+            super().__init__()
+            self.data, self.slices = self.collate(plain)
+
+    stored = Stored()
+    whole = AddWalkBasis(**one.basis_settings).over(stored)
+    assert "walk_radius" not in stored.slices
+    batch = next(iter(DataLoader(whole, batch_size=4)))
+    torch.testing.assert_close(encode(one, batch), expected)
+    part = next(iter(DataLoader(whole[[2, 0]], batch_size=2)))
+    rows = torch.cat([expected[graph.ptr[2] : graph.ptr[3]], expected[: graph.ptr[1]]])
+    torch.testing.assert_close(encode(one, part), rows)
+    back = add(Batch.from_data_list(plain)).to_data_list()
+    assert back[2].walk_radius.shape == (1,)
+
+
+def test_single_precision_bases_cost_half_and_a_few_digits():
+    graph, one = graphs(), layer("node")
+    batch = Batch.from_data_list([transform(one, dtype=torch.float32)(data) for data in data_list(graph)])
+    assert batch.walk_vectors.dtype == torch.float32
+    torch.testing.assert_close(encode(one, batch), one.encode(graph), rtol=1e-4, atol=1e-5)
+
+
+def test_directed_graphs_in_a_basis_with_room_for_them():
+    directed = Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)], labels=torch.tensor([0, 1, 0, 2]))
+    data = Data(edge_index=directed.edge_index, num_nodes=4)
+    with pytest.raises(ValueError, match="directed=True"):
+        AddWalkBasis()(data)
+    for mode in ("node", "node-labels"):
+        one = layer(mode)
+        basis = WalkBasis.of(transform(one, directed=True)(data.clone()))
+        torch.testing.assert_close(one.encode(directed, basis), one.encode(directed))
+
+
+def test_a_basis_that_does_not_fit_is_refused_with_the_reason():
+    graph = graphs()
+    krylov = walk_basis(graph, vectors=12)
+    with pytest.raises(ValueError, match="complete basis"):
+        layer("closed").encode(graph, krylov)
+    with pytest.raises(ValueError, match="matrix='adjacency'"):
+        layer("node-walk").encode(graph, krylov)
+    with pytest.raises(ValueError, match="other graphs"):
+        layer("node").encode(graphs((3, 4)), krylov)
+    with pytest.raises(ValueError, match="return weights"):
+        layer("closed-length").encode(graph, walk_basis(graph, vectors=0, returns=2))
+    with pytest.raises(ValueError, match="lacks vectors"):
+        layer("node").encode(graph, walk_basis(graph, vectors=0))
+    with pytest.raises(ValueError, match="does not fit"):
+        walk_basis(graph, vectors=4, complete=True)
+    with pytest.raises(ValueError, match="whole data set"):
+        AddWalkBasis(vectors=None)(data_list(graph)[0])
+
+
+def test_bases_are_orthonormal_and_turn_the_walk_matrix_into_h():
+    graph = graphs((6, 9))
+    basis = walk_basis(graph, vectors=9, complete=True)
+    for i in range(2):
+        a, b = int(graph.ptr[i]), int(graph.ptr[i + 1])
+        v = basis.vectors[a:b]
+        matrix = graph.slice(i, i + 1).walk().dense()[0] / basis.radius[i]
+        torch.testing.assert_close(v @ v.T, torch.eye(b - a, dtype=torch.float64))
+        torch.testing.assert_close(v @ torch.diag(basis.spectrum[i]) @ v.T, matrix)
+        assert float(basis.spectrum[i].abs().max()) == pytest.approx(1.0)

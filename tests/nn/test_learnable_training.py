@@ -1,0 +1,184 @@
+"""Training keeps automata where their runs sum up; what was learned survives storage and half precision."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from learnable_cases import MODES, graphs, layer
+
+from gape import Graph
+from gape.nn import GAPE, DenseTransition, DiagonalTransition
+
+
+def radius(one: GAPE) -> float:
+    return float(torch.linalg.matrix_norm(one.machine.transition().detach(), 2).max())
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    mode=st.sampled_from(["node", "node-diagonal", "closed", "typed-node", "typed-closed-both"]),
+    rate=st.sampled_from([1e-3, 1.0, 1e3]),
+    steps=st.integers(1, 4),
+    seed=st.integers(0, 1000),
+)
+def test_no_optimiser_step_leaves_the_well_posed_region(mode, rate, steps, seed):
+    graph, one = graphs((4, 6), seed=seed), layer(mode, states=4, out_channels=2)
+    torch.manual_seed(seed)
+    optimiser = torch.optim.SGD(one.machine.parameters(), lr=rate)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        (one.encode(graph) * torch.randn(2)).sum().backward()
+        optimiser.step()
+        assert radius(one) <= one.damping * (1 + 1e-12)
+        assert bool(torch.isfinite(one.encode(graph)).all())
+
+
+@settings(max_examples=50, deadline=None)
+@given(scale=st.sampled_from([0.0, 1e-20, 1.0, 1e8, 1e15]), states=st.integers(1, 5), seed=st.integers(0, 100))
+def test_parameters_of_any_size_give_bounded_transitions(scale, states, seed):
+    generator = torch.Generator().manual_seed(seed)
+    dense = DenseTransition(scale * torch.randn(3, states, states, generator=generator), damping=0.95)
+    diagonal = DiagonalTransition(torch.zeros(states), torch.full((states,), 0.5), damping=0.95)
+    with torch.no_grad():
+        diagonal.decay.copy_(scale * torch.randn(states, generator=generator))
+        diagonal.phase.copy_(scale * torch.randn(states, generator=generator))
+    for transition in (dense, diagonal):
+        norms = torch.linalg.matrix_norm(transition().detach(), 2)
+        assert float(norms.max()) <= 0.95 * (1 + 1e-12)
+
+
+def test_poles_are_the_eigenvalues_of_the_real_matrix():
+    transition = DiagonalTransition(torch.tensor([0.3, 2.0]), torch.tensor([0.5, 0.9]), damping=0.9)
+    poles = transition.poles.detach()
+    expected = torch.cat([poles, poles.conj()])
+    found = torch.linalg.eigvals(transition().detach())
+    order = [sorted(values.tolist(), key=lambda z: (round(z.real, 9), z.imag)) for values in (found, expected)]
+    torch.testing.assert_close(torch.tensor(order[0]), torch.tensor(order[1]))
+
+
+def test_learning_finds_the_automaton_that_made_the_data():
+    graph = graphs((9, 12, 10, 11))
+    torch.manual_seed(0)
+    teacher = layer("typed-closed", states=2, length=3, seed=9)
+    target = teacher.encode(graph).detach()
+    student = layer("typed-closed", states=2, length=3, seed=1)
+    optimiser = torch.optim.Adam(student.parameters(), lr=0.05)
+    losses = []
+    for _ in range(150):
+        optimiser.zero_grad()
+        loss = (student.encode(graph) - target).square().mean()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.05 * losses[0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_state_dict_is_complete(mode):
+    graph = graphs()
+    one, other = layer(mode, seed=1, out_channels=2), layer(mode, seed=2, out_channels=2)
+    other.load_state_dict(one.state_dict())
+    torch.testing.assert_close(other.encode(graph), one.encode(graph), rtol=0, atol=0)
+
+
+SCRIPT = """
+import sys, torch
+from gape.nn import GAPE
+graph, settings, state, out = sys.argv[1:]
+given = torch.load(graph, weights_only=True)
+torch.set_num_threads(1)
+layer = GAPE(**torch.load(settings, weights_only=True)).eval()
+layer.load_state_dict(torch.load(state, weights_only=True))
+torch.save(layer(**given).detach(), out)
+"""
+
+
+@pytest.mark.parametrize("mode", ["node", "closed", "typed-closed"])
+def test_encodings_are_identical_after_loading_in_a_new_process(mode, tmp_path):
+    graph = graphs()
+    chosen = {"states": 6, "out_channels": 4} | MODES[mode]
+    one = GAPE(**chosen, seed=7)
+    given = {"edge_index": graph.edge_index, "batch": graph.batch, "labels": graph.labels}
+    one(**given).sum().backward()  # moves the running statistics
+    one.eval()
+    paths = [str(tmp_path / name) for name in ("graph.pt", "settings.pt", "state.pt", "out.pt")]
+    for path, value in zip(paths, (given, chosen, one.state_dict()), strict=False):
+        torch.save(value, path)
+    subprocess.run([sys.executable, "-c", SCRIPT, *paths], check=True)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    expected = one(**given).detach()
+    torch.set_num_threads(threads)
+    assert torch.equal(torch.load(paths[-1], weights_only=True), expected)
+
+
+@pytest.mark.parametrize("mode", ["node", "closed", "pair", "typed-closed", "node-length"])
+def test_mixed_precision_leaves_the_runs_exact(mode):
+    graph = graphs()
+    one = GAPE(**({"states": 6, "scaling": "none", "seed": 1} | MODES[mode]))
+    exact = one.read(graph)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = one.read(graph)
+    assert mixed.dtype == torch.float32
+    assert torch.equal(mixed, exact)
+
+
+def test_half_precision_parameters_still_solve_in_float32():
+    one = GAPE(states=6, seed=1, scaling="none").to(torch.bfloat16)
+    assert one.read(graphs()).dtype == torch.float32
+
+
+def test_fixed_scaling_comes_from_the_training_set_and_stays():
+    train, other = graphs(), graphs(seed=3)
+    one = GAPE(states=6, scaling="fixed", seed=1)
+    with pytest.raises(ValueError, match="fit_scaling"):
+        one.encode(train)
+    one.fit_scaling([train.slice(0, 2), train.slice(2, 4)])
+    scaled = one.encode(train)
+    torch.testing.assert_close(scaled.mean(0), torch.zeros(6), atol=1e-5, rtol=0)
+    torch.testing.assert_close(scaled.std(0, correction=0), torch.ones(6), atol=1e-4, rtol=0)
+    before = one.encode(other)
+    one.train()
+    one.encode(train)
+    torch.testing.assert_close(one.encode(other), before)
+    loaded = GAPE(states=6, scaling="fixed", seed=2)
+    loaded.load_state_dict(one.state_dict())
+    torch.testing.assert_close(loaded.encode(other), before)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"readout": "edge"}, "readout must be"),
+        ({"readout": "pair"}, "out_channels"),
+        ({"readout": "closed", "transition_by": "node", "labels": 3}, "give their length"),
+        ({"damping": 1.0}, "damping must lie"),
+        ({"transition": "diagonal", "states": 3}, "even"),
+        ({"length": 0}, "length must be"),
+        ({"edge_types": 3}, "transition_by"),
+        ({"scaling": "layer"}, "scaling must be"),
+        ({"states": 0}, "at least 1"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_with_the_reason(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        GAPE(**wrong)
+
+
+def test_inputs_that_do_not_fit_are_refused_with_the_reason():
+    graph = graphs()
+    with pytest.raises(ValueError, match="labels"):
+        layer("node-labels").forward(graph.edge_index, graph.batch)
+    with pytest.raises(ValueError, match="below 3, got 5"):
+        layer("node-labels").forward(graph.edge_index, graph.batch, labels=torch.full((graph.num_nodes,), 5))
+    with pytest.raises(ValueError, match="ascending"):
+        layer("node").forward(graph.edge_index, graph.batch.flip(0))
+    weight = torch.ones(graph.num_edges, requires_grad=True)
+    with pytest.raises(ValueError, match="detach"):
+        layer("node").forward(graph.edge_index, graph.batch, edge_weight=weight)
+    laplacian = layer("typed-edge", matrix="laplacian", length=2)
+    with pytest.raises(ValueError, match="belongs to no edge"):
+        laplacian.encode(Graph.from_edges([(0, 1)], undirected=True, edge_type=torch.tensor([0])))

@@ -49,58 +49,67 @@ def hop_distances(edge_index: Array, sizes: Array, unreachable: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Edges:
-    """Targets of all edges sorted by source, the nodes that have any, and where theirs begin."""
+    """Targets of all edges sorted by source, where those of each node begin, and how many they are.
 
-    nodes: int
+    Every node has an edge to itself. ``table`` ``[n, largest]`` has the same, if there is room for it.
+    """
+
     target: Array
-    leaving: Array
     begin: Array
+    degree: Array
+    table: Array | None
 
     @classmethod
     def of(cls, edge_index: Array, first: Array, largest: int) -> _Edges:
-        source, target = edge_index
+        n, (source, target), table = len(first), edge_index, None
         if largest <= TABLE_NODES:
-            table = np.zeros((len(first), largest), bool)
-            table[source, target - first[source]] = True
-            source, column = np.nonzero(table)
-            target = first[source] + column
+            # Place (u, v) in a table of n rows; reading it row by row sorts the edges.
+            row = np.arange(n) * largest - first
+            table = np.zeros((n, largest), bool)
+            flat = table.reshape(-1)
+            flat[row[source] + target] = True
+            flat[row + np.arange(n)] = True
+            degree = np.add.reduce(table, 1, dtype=np.int64)
+            target = np.flatnonzero(flat) - np.repeat(row, degree)
         else:
-            order = np.argsort(source, kind="stable")
-            source, target = source[order], target[order]
-        degree = np.bincount(source, minlength=len(first))
-        leaving = np.flatnonzero(degree)
-        return cls(len(first), target, leaving, (np.cumsum(degree) - degree)[leaving])
+            source, target = np.append(source, np.arange(n)), np.append(target, np.arange(n))
+            target = target[np.argsort(source, kind="stable")]
+            degree = np.bincount(source, minlength=n)
+        return cls(target, np.cumsum(degree) - degree, degree, table)
 
-    def reversed(self) -> tuple[Array, Array, Array]:
-        """Sources of all edges sorted by target, where those of each node begin, and how many they are."""
-        n = self.nodes
-        counts = np.diff(np.append(self.begin, len(self.target)))
-        source = np.repeat(self.leaving, counts)
-        degree = np.bincount(self.target, minlength=n)
-        return source[np.argsort(self.target, kind="stable")], np.cumsum(degree) - degree, degree
+    def reversed(self) -> _Edges:
+        """The edges the other way round."""
+        source = np.repeat(np.arange(len(self.degree)), self.degree)
+        degree = np.bincount(self.target, minlength=len(self.degree))
+        order = np.argsort(self.target, kind="stable")
+        return _Edges(source[order], np.cumsum(degree) - degree, degree, None)
 
     def spread(self, reach: Array) -> Array:
         """What is within one step more."""
-        grown = reach.copy()
-        if len(self.target):
-            grown[self.leaving] |= np.bitwise_or.reduceat(reach.take(self.target, 0), self.begin, axis=0)
-        return grown
+        if reach.shape[1] == 1:
+            return np.bitwise_or.reduceat(reach[:, 0].take(self.target), self.begin)[:, None]
+        return np.asarray(np.bitwise_or.reduceat(reach.take(self.target, 0), self.begin, axis=0))
 
 
 def _distances(edges: _Edges, local: Array, inside: Array, first: int, unreachable: int) -> Array:
     """``[n, columns]``: distances to the nodes number ``first`` and following of each graph."""
     n, columns = inside.shape
     # A graph has no more nodes there: reached from the start, so that nobody waits for them.
-    start = np.zeros((n, -(-columns // 64) * 64), bool)
+    start = np.ones((n, -(-columns // 64) * 64), bool)
     start[:, :columns] = ~inside
-    start[:, columns:] = True
     own = np.flatnonzero((local >= first) & (local < first + columns))
     start[own, local[own] - first] = True
     reach = np.packbits(start, axis=1, bitorder="little").view(np.uint64)
+    near = None
+    if edges.table is not None:
+        start[:, :columns] |= edges.table[:, first : first + columns]
+        near = np.packbits(start, axis=1, bitorder="little").view(np.uint64)
     counter = _Counter()
     for steps in range(1, LEVELS + 1):
         missing = ~reach
-        grown = edges.spread(reach) if missing.any() else reach
+        if not missing.any():
+            break
+        grown = near if steps == 1 and near is not None else edges.spread(reach)
         if np.array_equal(grown, reach):
             break
         if steps < unreachable:
@@ -110,7 +119,7 @@ def _distances(edges: _Edges, local: Array, inside: Array, first: int, unreachab
         # A long way to go: from here on few pairs are reached at a time, so these are followed one by one.
         new = _bits(reach & missing, columns).view(bool)
         far = _bits(missing, columns).view(bool)
-        return _follow(edges, counter.total((n, columns)).astype(np.int32), far, new, unreachable)
+        return _follow(edges.reversed(), counter.total((n, columns)).astype(np.int32), far, new, unreachable)
     distance = counter.total((n, columns))
     if missing.any():
         distance = distance.astype(np.int32)
@@ -145,17 +154,16 @@ def _bits(words: Array, columns: int) -> Array:
     return np.unpackbits(words.view(np.uint8), axis=1, count=columns, bitorder="little")
 
 
-def _follow(edges: _Edges, distance: Array, missing: Array, new: Array, unreachable: int) -> Array:
-    """Go on from the pairs that were ``new`` in step ``LEVELS``; what is missing in the end has no path."""
-    arriving, begin, degree = edges.reversed()
+def _follow(back: _Edges, distance: Array, missing: Array, new: Array, unreachable: int) -> Array:
+    """Go on, against the edges, from pairs that were ``new`` in step ``LEVELS``; what stays missing has no path."""
     columns, steps = missing.shape[1], LEVELS
     missing = missing & ~new
     node, column = np.nonzero(new)
     while len(node):
         steps += 1
-        count = degree[node]
-        place = np.arange(count.sum()) + np.repeat(begin[node] - (np.cumsum(count) - count), count)
-        pairs = np.unique(arriving[place] * columns + np.repeat(column, count))
+        count = back.degree[node]
+        place = np.arange(count.sum()) + np.repeat(back.begin[node] - (np.cumsum(count) - count), count)
+        pairs = np.unique(back.target[place] * columns + np.repeat(column, count))
         node, column = np.divmod(pairs, columns)
         fresh = missing[node, column]
         node, column = node[fresh], column[fresh]

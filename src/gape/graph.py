@@ -237,6 +237,28 @@ class Graph:
         object.__setattr__(part, "_sorted", self.adjacency.source_sorted)
         return part
 
+    def nodes_of(self, graphs: Tensor) -> Tensor:
+        """The nodes of the graphs of those numbers, in order."""
+        keep = torch.zeros(self.num_graphs, dtype=torch.bool, device=self.device)
+        keep[graphs] = True
+        return keep[self.batch].nonzero().flatten()
+
+    def select(self, graphs: Tensor) -> Graph:
+        """The graphs of those numbers as a batch of their own, in the order they have here."""
+        nodes = torch.zeros(self.num_nodes, dtype=torch.bool, device=self.device)
+        nodes[self.nodes_of(graphs)] = True
+        edges = nodes[self.edge_index[0]].nonzero().flatten()
+        sizes = self.sizes[graphs.sort().values]
+        return Graph(
+            (nodes.cumsum(0) - 1)[self.edge_index[:, edges]],
+            int(sizes.sum()),
+            edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
+            labels=None if self.labels is None else self.labels[nodes],
+            edge_type=None if self.edge_type is None else self.edge_type[edges],
+            ptr=torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
+            _trusted=True,
+        )
+
     @cached_property
     def _grouped(self) -> Graph:
         """The same graphs with their edges stored graph by graph."""

@@ -158,17 +158,27 @@ class WalkMatrix:
 
     @cached_property
     def acyclic(self) -> bool:
-        """Whether no walk comes back: every strongly connected component is a single node without a loop."""
-        edges = self.adjacency.edge_index
-        if edges.shape[1] == 0:
+        """Whether no walk comes back in any graph."""
+        if self.adjacency.edge_index.shape[1] == 0:
             return self.diagonal is None
-        if self.diagonal is not None or self.adjacency.symmetric or bool((edges[0] == edges[1]).any()):
-            return False
+        return bool(self.acyclic_graphs.all())
+
+    @cached_property
+    def acyclic_graphs(self) -> Tensor:
+        """``[graphs]``: whether no walk comes back: every strong component is a single node without a loop.
+
+        All ``False`` for a symmetric matrix with edges, without a look at its graphs one by one.
+        """
+        edges, graphs = self.adjacency.edge_index, len(self.ptr) - 1
+        if self.diagonal is not None or (edges.shape[1] and self.adjacency.symmetric):
+            return torch.zeros(graphs, dtype=torch.bool, device=self.ptr.device)
         source, target = edges.cpu().numpy()
         shape = (self.num_nodes, self.num_nodes)
         matrix = scipy.sparse.coo_array((np.ones(len(source), dtype=np.int8), (source, target)), shape=shape)
-        components, _ = scipy.sparse.csgraph.connected_components(matrix, directed=True, connection="strong")
-        return bool(components == self.num_nodes)
+        _, component = scipy.sparse.csgraph.connected_components(matrix, directed=True, connection="strong")
+        together = torch.from_numpy(np.bincount(component)[component] > 1).to(self.ptr.device)
+        cyclic = together.index_fill(0, edges[0][edges[0] == edges[1]], True)
+        return self.adjacency.segment_max(cyclic.to(torch.float64)) == 0
 
     def dense(self) -> Tensor:
         """The matrices of all graphs, zero-padded to the largest: ``[graphs, n_max, n_max]``."""

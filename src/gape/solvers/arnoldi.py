@@ -21,7 +21,7 @@ class Arnoldi:
         start: ``[batch, length]``, the first vectors; all-zero ones stay zero.
 
     A space that stops growing gets ``r = 0`` and zero vectors from there on, which change nothing that is computed
-    from it, so the rest of the batch can go on.
+    from it, so the rest of the batch can go on. One whose numbers overflow gets the same with ``r = ∞``.
     """
 
     def __init__(self, apply: Callable[[Tensor], Tensor], start: Tensor) -> None:
@@ -31,6 +31,7 @@ class Arnoldi:
         self._vectors[:, 0] = start / _nonzero(self.start_norm).unsqueeze(-1)
         self._h = start.new_zeros(len(start), 17, 17)
         self._largest = torch.zeros_like(self.start_norm)
+        self._lost: Tensor | None = None
         self.steps = 0
 
     @property
@@ -51,7 +52,13 @@ class Arnoldi:
     @property
     def remainder(self) -> Tensor:
         """``[batch]``: r."""
-        return self._h[:, self.steps, self.steps - 1].real
+        remainder = self._h[:, self.steps, self.steps - 1].real
+        return remainder if self._lost is None else torch.where(self._lost, torch.inf, remainder)
+
+    @property
+    def growing(self) -> bool:
+        """Whether any space is not complete yet."""
+        return self.steps == 0 or bool(self._h[:, self.steps, self.steps - 1].any())
 
     def step(self) -> None:
         j = self.steps
@@ -70,6 +77,10 @@ class Arnoldi:
             size = torch.linalg.vector_norm(w, dim=-1)
             if bool((size >= 0.05 * before).all()):
                 break
+        if not bool(torch.isfinite(self._largest.sum())):
+            self._lost = ~torch.isfinite(self._largest)
+            size, w = torch.where(self._lost, 0.0, size), torch.where(self._lost.unsqueeze(-1), 0.0, w)
+            self._h[self._lost] = 0.0
         size = torch.where(size <= BREAKDOWN * self._largest, torch.zeros_like(size), size)
         self._h[:, j + 1, j] = size
         self._vectors[:, j + 1] = w * torch.where(size > 0, 1.0 / _nonzero(size), 0.0).unsqueeze(-1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from gape.automaton import Automaton
 from gape.graph import Graph
 from gape.solvers.fixed_point import FixedPoint
@@ -25,6 +27,9 @@ class Auto:
     3. no graph has a cycle, so that the sum is finite: :class:`Series`;
     4. at most 8 labels have runs, or a graph is too large for a dense matrix: :class:`Krylov`;
     5. symmetric walk matrix: :class:`Spectral`; otherwise :class:`Schur`.
+
+    Graphs without cycles that share a batch with others are solved apart, by rule 3. Graphs on which Krylov runs out
+    of steps go on to rule 5, if they are small enough for it.
 
     Args:
         tolerance: relative residual asked of the iterative solvers; if ``None`` 1e-12, or 1e-10 for weights that
@@ -55,9 +60,23 @@ class Auto:
         tolerance = self.tolerance or problem.tolerance
         if problem.typed:
             return FixedPoint(tolerance)
-        norms = problem.walk.norm_bounds
-        if bool((problem.transition_radius * norms <= 0.7).all()) or problem.walk.acyclic:
+        if self._converges_fast(problem) or problem.walk.acyclic:
             return Series(tolerance)
         if len(problem.used_labels) <= 8 or int(problem.adjacency.sizes.max()) > self.dense_nodes:
             return Krylov(tolerance)
+        return self.dense(problem)
+
+    def dense(self, problem: Problem) -> Spectral | Schur:
+        """What rule 5 says."""
         return Spectral() if problem.walk.similarity is not None else Schur()
+
+    def apart(self, problem: Problem) -> Tensor | None:
+        """``[graphs]``: those without a cycle, where only some are and rule 2 does not take them all."""
+        if problem.walk.adjacency.symmetric or (not problem.typed and self._converges_fast(problem)):
+            return None
+        acyclic = problem.walk.acyclic_graphs
+        return acyclic if 0 < int(acyclic.sum()) < len(acyclic) else None
+
+    @staticmethod
+    def _converges_fast(problem: Problem) -> bool:
+        return bool((problem.transition_radius * problem.walk.norm_bounds <= 0.7).all())

@@ -124,28 +124,48 @@ class Basis:
             graphs, channels = self.vectors.shape[:2]
             tail = (self.last.flatten(0, 1).unsqueeze(1).to(y.dtype) @ y) @ mu.to(y.dtype)
             gap = gap + (self.remainder * torch.linalg.vector_norm(tail, dim=(1, 2)).reshape(graphs, channels)).sum(1)
-        # A complete basis has no such remainder: there the equation is checked outright.
-        residual = problem.residual(x) if self.complete else problem.relative(gap)
         distance = distances(self.spectrum, form)
-        everywhere = distance.flatten(1).amin(1) if distance.numel() else distance.new_ones(len(residual))
-        separation = torch.where(self.excited, distance, torch.inf).flatten(1)
-        separation = separation.amin(1).clamp(max=1.0) if distance.numel() else everywhere
-        radius = problem.transition_radius * self.radius
+        everywhere = distance.flatten(1).amin(1)
+        separation = torch.where(self.excited, distance, torch.inf).flatten(1).amin(1).clamp(max=1.0)
         if self.complete:
             unique = torch.where(everywhere > SINGULAR_GAP, YES, NO)
         else:
             bound = problem.transition_radius * problem.walk.norm_bounds
             unique = torch.where(bound < 1, YES, UNKNOWN)
             unique = torch.where(separation <= SINGULAR_GAP, NO, unique)
-        exhausted = (self.remainder <= 1e-12 * (1 + self.radius.unsqueeze(1))).all(1)
-        status = judge(residual, radius, tolerance=tolerance, exhausted=exhausted)
-        # Labels that are singular one by one may cancel, and a matrix that is not symmetric has no orthogonal split:
-        # there a suspicion is all that can be had here.
-        settled = self.form == "diagonal" and self.vectors.shape[1] == 1 and self.scale is None
-        if not settled:
+        size = torch.linalg.vector_norm(y.reshape(len(gap), -1), dim=1) if self.scale is None else problem.norms(x)
+        rounding = problem.rounding(size, self.radius)
+        # A complete basis has no such remainder, and labels that are singular one by one may cancel: there the
+        # equation is checked outright.
+        if self.complete or (self.vectors.shape[1] > 1 and bool((unique == NO).any())):
+            residual = problem.residual(x)
+        else:
+            residual = problem.relative(gap)
+        radius = problem.transition_radius * self.radius
+        exhausted = (self.remainder <= 1e-12 * self.h.abs().flatten(1).amax(1, keepdim=True)).all(1)
+        regular = separation > SINGULAR_GAP
+        status = judge(
+            residual,
+            radius,
+            tolerance=tolerance,
+            exhausted=exhausted,
+            rounding=torch.where(regular, rounding, 0.0),
+        )
+        status = torch.where(regular & ~torch.isfinite(residual), code(Status.OVERFLOW), status)
+        if not self.orthogonal:
             status = torch.where(unique == NO, code(Status.SINGULAR), status)
+        residual = residual if self.complete else residual + rounding
         kind = "exact" if self.radius_exact else "estimate"
-        return Outcome(x, residual, radius, separation, unique, status, self.dimension, kind, settled), y
+        outcome = Outcome(x, residual, radius, separation, unique, status, self.dimension, kind, self.orthogonal)
+        return outcome, y
+
+    @property
+    def orthogonal(self) -> bool:
+        """Whether the equation falls apart into orthogonal ones, so that a singular one is settled by itself.
+
+        A matrix that is not symmetric has no such split: there a suspicion is all that can be had here.
+        """
+        return self.form == "diagonal" and self.scale is None
 
 
 def whole_space_coordinates(vectors: Tensor, problem: Problem, scale: Tensor | None) -> Tensor:

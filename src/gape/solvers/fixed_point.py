@@ -1,7 +1,7 @@
 """Any linear operator of the automaton on the graph: X = F(X) + S with transitions per node label or edge type.
 
 This is no longer a Sylvester equation, but still a sparse fixed point: summed directly where the norms say that it
-contracts, by restarted GMRES (Saad & Schultz, 1986) otherwise, all graphs together.
+contracts or no graph has a cycle, by restarted GMRES (Saad & Schultz, 1986) otherwise, all graphs together.
 """
 
 from __future__ import annotations
@@ -64,18 +64,20 @@ class FixedPoint:
 
         Returns X, the relative residual and an estimate of the operator's radius per graph, and the steps.
         """
-        if bool((contraction(problem) < 0.8).all()):
+        if problem.walk.acyclic or bool((contraction(problem) < 0.8).all()):
             return self._sum(problem, apply, source)
         return self._gmres(problem, apply, source)
 
     def _sum(self, problem: Problem, apply: Operator, source: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-        size = _norms(problem, source)
+        size = problem.norms(source)
         total, term, steps = source.clone(), source, 0
         while True:
             term, steps = apply(term), steps + 1
             # What is left of the equation is exactly the first term not yet added.
-            residual = _ratio(_norms(problem, term), size)
-            if bool((residual <= self.tolerance).all()) or steps >= self.max_steps:
+            residual = _ratio(problem.norms(term), size)
+            # On a graph without cycles the sum ends by itself, after as many steps as its longest path has.
+            last = steps >= self.max_steps and not problem.walk.acyclic
+            if last or not bool((residual > self.tolerance).any()):
                 return total, residual, contraction(problem), steps
             total = total + term
 
@@ -87,7 +89,7 @@ class FixedPoint:
             x = padding.unpad(v.reshape(padding.graphs, padding.size, columns))
             return padding.pad(apply(x)).reshape(padding.graphs, -1)
 
-        size = _norms(problem, source)
+        size = problem.norms(source)
         x = torch.zeros_like(source)
         left, steps = source.contiguous(), 0
         previous = torch.full_like(size, torch.inf)
@@ -100,7 +102,7 @@ class FixedPoint:
             update = (y.unsqueeze(1) @ process.vectors).squeeze(1)
             x = x + padding.unpad(update.reshape(padding.graphs, padding.size, columns))
             left = source + apply(x) - x
-            residual = _ratio(_norms(problem, left), size)
+            residual = _ratio(problem.norms(left), size)
             waiting = residual > self.tolerance
             stuck = waiting & (residual > 0.9 * previous)
             if not bool(waiting.any()) or bool((stuck == waiting).all()) or steps >= self.max_steps:
@@ -111,7 +113,7 @@ class FixedPoint:
         """One GMRES cycle: ``[batch, steps]``, the best combination of the process's vectors."""
         while True:
             process.step()
-            done = process.steps >= self.restart or not bool(process.remainder.any())
+            done = process.steps >= self.restart or not process.growing
             if process.steps % 10 and not done:
                 continue
             h = process.h_extended
@@ -128,16 +130,11 @@ class FixedPoint:
 def contraction(problem: Problem) -> Tensor:
     """``[graphs]``: an upper bound of the operator's radius.
 
-    ρ(μ) times a norm of A for one μ; max ‖μ_a‖₂ times √(‖A‖₁‖A‖∞) ≥ ‖A‖₂ for several, whose products can be
-    larger than any radius of theirs says.
+    0 without cycles; ρ(μ) times a norm of A for one μ; max ‖μ_a‖₂ times √(‖A‖₁‖A‖∞) ≥ ‖A‖₂ for several, whose products
+    can be larger than any radius of theirs says.
     """
-    if not problem.typed:
-        return problem.transition_radius * problem.walk.norm_bounds
-    return problem.transition_radius * problem.walk.two_norm_bounds
-
-
-def _norms(problem: Problem, x: Tensor) -> Tensor:
-    return problem.adjacency.segment_sum(x.abs().square().sum(1)).sqrt()
+    norms = problem.walk.two_norm_bounds if problem.typed else problem.walk.norm_bounds
+    return torch.where(problem.walk.acyclic_graphs, 0.0, problem.transition_radius * norms)
 
 
 def _ratio(norm: Tensor, size: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ second derivative. A *system* says how to solve and how to apply the two product
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import torch
@@ -19,6 +20,8 @@ from torch import Tensor
 
 from gape.solvers.basis import Basis
 from gape.solvers.fixed_point import FixedPoint
+from gape.solvers.kronecker import operator_matrices
+from gape.solvers.outcome import SINGULAR_GAP
 from gape.solvers.problem import Problem, by_label
 from gape.solvers.projected import Triangular
 from gape.solvers.schur import Schur
@@ -161,6 +164,24 @@ class EdgeSystem:
         else:
             moved = (behind @ mu)[source]
         return to_transition, (moved.conj() * ahead[target]).sum(1).real
+
+
+@dataclass(frozen=True, eq=False)
+class PseudoSystem(EdgeSystem):
+    """The same where the equation is singular: the shortest least-squares solution, by dense pseudo-inverses."""
+
+    @cached_property
+    def _inverses(self) -> list[Tensor]:
+        systems = [torch.eye(len(f), dtype=f.dtype, device=f.device) - f for f in operator_matrices(self.problem, 4096)]
+        return [torch.linalg.pinv(system, atol=SINGULAR_GAP) for system in systems]
+
+    def solve(self, transition: Tensor, source: Tensor, adjoint: bool) -> Tensor:
+        pieces = torch.split(source, self.problem.adjacency.sizes.tolist())
+        solved = [
+            ((inverse.mH if adjoint else inverse) @ piece.reshape(-1)).reshape(piece.shape)
+            for inverse, piece in zip(self._inverses, pieces, strict=True)
+        ]
+        return torch.cat(solved)
 
 
 def _outer(left: Tensor, right: Tensor, labels: Tensor | None, like: Tensor) -> Tensor:

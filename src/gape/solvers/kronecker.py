@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import scipy.linalg
 import torch
 from torch import Tensor
 
-from gape.solvers.outcome import CONSISTENT, NO, SINGULAR_GAP, YES, Outcome, judge
+from gape.solvers.outcome import NO, SINGULAR_GAP, YES, Outcome, judge
 from gape.solvers.problem import Problem
 
 
@@ -31,21 +32,27 @@ class Kronecker:
         x = torch.zeros_like(source).contiguous()
         graphs = problem.num_graphs
         radius, separation = torch.zeros(2, graphs, dtype=torch.float64, device=source.device)
-        unique = torch.full((graphs,), YES, device=source.device)
+        dense, poles = problem.walk.dense().detach(), torch.linalg.eigvals(problem.transition)
         for i, matrix in enumerate(operator_matrices(problem, self.max_unknowns)):
             nodes = slice(ptr[i], ptr[i + 1])
             if len(matrix) == 0:
                 separation[i] = 1.0
                 continue
-            solved, spectrum = _solve(matrix, source[nodes].reshape(-1))
-            x[nodes] = solved.reshape(-1, x.shape[1])
+            if problem.typed:
+                spectrum = torch.linalg.eigvals(matrix)
+            else:
+                # Those of A ⊗ μ are the products; padding adds zeros, which change neither number below.
+                spectrum = torch.outer(torch.linalg.eigvals(dense[i]), poles).flatten()
             radius[i] = spectrum.abs().max()
-            separation[i] = (1 - spectrum).abs().min()
-            if separation[i] <= SINGULAR_GAP:
-                unique[i] = NO
+            separation[i] = (1 - spectrum).abs().min().clamp(max=1.0)
+            solved = _solve(matrix, source[nodes].reshape(-1), singular=bool(separation[i] <= SINGULAR_GAP))
+            x[nodes] = solved.reshape(-1, x.shape[1])
         residual = problem.residual(x)
-        status = judge(residual, radius, tolerance=1e-10, exhausted=True)
-        return Outcome(x, residual, radius, separation.clamp(max=1.0), unique, status, problem.walk.num_nodes)
+        rounding = problem.rounding(problem.norms(x), problem.walk.norm_bounds)
+        regular = separation > SINGULAR_GAP
+        status = judge(residual, radius, tolerance=1e-10, exhausted=True, rounding=torch.where(regular, rounding, 0.0))
+        unique = torch.where(regular, YES, NO)
+        return Outcome(x, residual, radius, separation, unique, status, problem.walk.num_nodes)
 
 
 def operator_matrices(problem: Problem, max_unknowns: int) -> list[Tensor]:
@@ -82,19 +89,22 @@ def operator_matrices(problem: Problem, max_unknowns: int) -> list[Tensor]:
     return matrices
 
 
-def _solve(operator: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
-    """(I - F)⁻¹ s and the eigenvalues of F; the shortest least-squares solution where that does not exist."""
+def _solve(operator: Tensor, source: Tensor, singular: bool) -> Tensor:
+    """(I - F)⁻¹ s, or the shortest least-squares solution where that does not exist."""
     system = torch.eye(len(operator), dtype=operator.dtype, device=operator.device) - operator
-    spectrum = torch.linalg.eigvals(operator)
     solved, info = torch.linalg.solve_ex(system, source)
-    gap = torch.linalg.vector_norm(system @ solved - source)
-    near = bool((1 - spectrum).abs().min() <= SINGULAR_GAP)
-    if near or int(info) or not bool(gap <= CONSISTENT * torch.linalg.vector_norm(source)):
-        solved = shortest_least_squares(system, source)
-    return solved, spectrum
+    return shortest_least_squares(system, source) if singular or int(info) else solved
 
 
 def shortest_least_squares(system: Tensor, source: Tensor) -> Tensor:
     """The solution of least norm among those of least residual; singular values below 1e-10 count as zero."""
-    pseudo: Tensor = torch.linalg.pinv(system, atol=SINGULAR_GAP)
-    return pseudo @ source
+    # QR with column pivoting: a tenth of the time of singular values. (PyTorch's own is not the same twice.)
+    norm = float(torch.linalg.matrix_norm(system, 1) * torch.linalg.matrix_norm(system, torch.inf)) ** 0.5
+    solved = scipy.linalg.lstsq(
+        system.cpu().numpy(),
+        source.resolve_conj().cpu().numpy(),
+        cond=SINGULAR_GAP / norm,
+        lapack_driver="gelsy",
+        check_finite=False,
+    )
+    return torch.from_numpy(solved[0]).to(system.device)

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from gape.solvers.arnoldi import Arnoldi, Padding
 from gape.solvers.basis import Basis
-from gape.solvers.outcome import Outcome
+from gape.solvers.outcome import Outcome, code
 from gape.solvers.problem import Problem
 from gape.solvers.projected import Triangular
+from gape.solvers.solution import Status
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Krylov:
                     break
             basis = space.basis()
             outcome, y = basis.run(problem, self.tolerance, form)
-            if space.finished or bool((outcome.residual <= self.tolerance).all()):
+            if space.finished or not bool((outcome.status == code(Status.NOT_CONVERGED)).any()):
                 return outcome, y, basis
             # The estimate treats μ as normal; where it is not, ask for more.
             goal *= 1e-2
@@ -103,7 +104,7 @@ class _LabelSpaces:
     @property
     def finished(self) -> bool:
         steps = self.process.steps
-        return steps >= self.limit or (steps > 0 and not bool(self.process.remainder.any()))
+        return steps >= self.limit or not self.process.growing
 
     def converged(self, poles: Tensor, goal: float) -> bool:
         """Whether r |λ| |y_J| is small for every eigenvalue λ of μ, y_J the last entry of (I - λH)⁻¹ e₁.
@@ -147,6 +148,10 @@ class _LabelSpaces:
             vectors = q.mT @ vectors
             last, along = q[:, -1], process.start_norm.unsqueeze(1) * q[:, 0]
         spectrum = (h if self.symmetric else torch.linalg.eigvals(h)).abs().reshape(graphs, -1)
+        radius = spectrum.amax(1) if spectrum.numel() else spectrum.new_zeros(graphs)
+        if not self.symmetric:
+            # The eigenvalues of a nilpotent matrix are lost to rounding soonest, and known best.
+            radius = torch.where(self.problem.walk.acyclic_graphs, 0.0, radius)
         each = torch.eye(labels, dtype=along.dtype, device=along.device)
         return Basis(
             solver="Krylov",
@@ -160,7 +165,7 @@ class _LabelSpaces:
             remainder=process.remainder.reshape(graphs, labels),
             last=last.reshape(graphs, labels, -1),
             scale=None if self.scale is None else self.scale.squeeze(1),
-            radius=spectrum.amax(1) if spectrum.numel() else spectrum.new_zeros(graphs),
+            radius=radius,
             radius_exact=False,
             complete=False,
         )

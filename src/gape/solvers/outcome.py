@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -11,11 +12,15 @@ from gape.solvers.solution import Status
 
 # A relative residual above this, from a solver that cannot do better, means that there is no solution.
 CONSISTENT = 1e-8
+# What rounding may add to that on equations that are regular, but only just.
+NEARLY_SINGULAR = 1e-5
 # Two eigenvalues whose product is this close to 1 are taken to be singular.
 SINGULAR_GAP = 1e-10
 
 STATUSES = tuple(Status)
 UNKNOWN, NO, YES = -1, 0, 1
+# From the best to the least known.
+RADIUS_KINDS = ("exact", "bound", "estimate")
 
 
 @dataclass(eq=False)
@@ -36,22 +41,41 @@ class Outcome:
     radius_kind: str = "exact"
     settled: bool = True
 
+    PER_GRAPH: ClassVar[tuple[str, ...]] = ("residual", "spectral_radius", "separation", "unique", "status")
+
+    def take(self, graphs: Tensor, other: Outcome) -> None:
+        """The certificates of ``other``, which is about just these ``graphs``, in the place of theirs."""
+        for name in self.PER_GRAPH:
+            getattr(self, name)[graphs] = getattr(other, name)
+        self.steps = max(self.steps, other.steps)
+        self.radius_kind = max(self.radius_kind, other.radius_kind, key=RADIUS_KINDS.index)
+
 
 def code(status: Status) -> int:
     return STATUSES.index(status)
 
 
 def judge(
-    residual: Tensor, radius: Tensor, *, tolerance: float, exhausted: Tensor | bool, run_sum: Tensor | None = None
+    residual: Tensor,
+    radius: Tensor,
+    *,
+    tolerance: float,
+    exhausted: Tensor | bool,
+    run_sum: Tensor | None = None,
+    rounding: Tensor | None = None,
 ) -> Tensor:
     """The status of each graph from its residual and ρ(μ)ρ(A).
 
     ``exhausted``: the solver's space is all there is, so a residual that stays large means singular rather than not
-    converged. ``run_sum``: graphs known to sum their runs whatever the radius says.
+    converged, unless ``rounding`` (see :meth:`Problem.rounding`) explains it: a nearly singular equation has large
+    solutions. ``run_sum``: graphs known to sum their runs whatever the radius says.
     """
     summed = radius < 1 if run_sum is None else run_sum | (radius < 1)
     status = torch.where(summed, code(Status.RUN_SUM), code(Status.ALGEBRAIC))
     exhausted = torch.as_tensor(exhausted, device=residual.device)
-    bad = ~((residual <= tolerance) | (exhausted & (residual <= CONSISTENT)))
+    enough = torch.full_like(residual, CONSISTENT)
+    if rounding is not None:
+        enough = torch.maximum(enough, (64.0 * rounding).clamp(max=NEARLY_SINGULAR))
+    bad = ~((residual <= tolerance) | (exhausted & (residual <= enough)))
     failed = torch.where(exhausted, code(Status.SINGULAR), code(Status.NOT_CONVERGED))
     return torch.where(bad, failed, status)

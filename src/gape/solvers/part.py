@@ -12,14 +12,14 @@ from gape.graph import Graph
 from gape.solvers.auto import Auto
 from gape.solvers.basis import Basis
 from gape.solvers.fixed_point import FixedPoint
-from gape.solvers.gradient import BasisSystem, EdgeSystem, stein_solve
+from gape.solvers.gradient import BasisSystem, EdgeSystem, PseudoSystem, stein_solve
 from gape.solvers.kronecker import Kronecker
 from gape.solvers.krylov import Krylov
-from gape.solvers.outcome import UNKNOWN, YES, Outcome, code
+from gape.solvers.outcome import NO, UNKNOWN, YES, Outcome, code
 from gape.solvers.problem import Problem
 from gape.solvers.schur import Schur
 from gape.solvers.series import Series
-from gape.solvers.settle import Settlement
+from gape.solvers.settle import settle
 from gape.solvers.solution import Status
 from gape.solvers.spectral import Spectral
 
@@ -28,11 +28,11 @@ AnySolver = Auto | Series | Krylov | Spectral | Schur | Kronecker | FixedPoint
 
 @dataclass(eq=False)
 class Solved:
-    """The outcome on a part, the weights (attached to what requires gradients) and the solver's name."""
+    """The outcome on a part, the weights (attached to what requires gradients) and each graph's solver."""
 
     outcome: Outcome
     weights: Tensor
-    solver: str
+    solver: list[str]
 
 
 def solve_part(
@@ -44,18 +44,26 @@ def solve_part(
     out: Tensor | None = None,
 ) -> Solved:
     """One part: without gradients and rounded into ``out``, or with gradients if there is no ``out``."""
-    differentiate = out is None
-    problem = Problem.of(automaton, part, matrix, out if automaton.final is None else None)
     if part.num_nodes == 0:
         return _without_solving(automaton, part, Status.RUN_SUM, 0.0)
+    differentiate = out is None
+    every_label = differentiate and automaton.initial.requires_grad
+    problem = Problem.of(automaton, part, matrix, out if automaton.final is None else None, every_label)
     if not _finite(problem):
         return _without_solving(automaton, part, Status.NON_FINITE_INPUT, torch.nan)
+    auto = solver if isinstance(solver, Auto) and basis is None else None
+    if auto is not None:
+        apart = auto.apart(problem)
+        if apart is not None:
+            solved = _without_solving(automaton, part, Status.RUN_SUM, 0.0, out)
+            for group in (apart, ~apart):
+                solved = _solve_again(solved, group.nonzero().flatten(), automaton, part, auto, matrix, out)
+            return solved
+        solver = auto.pick(problem)
+    if problem.typed and not isinstance(solver, FixedPoint | Kronecker):
+        raise ValueError(f"transitions by type need FixedPoint, Kronecker or Auto, got {solver!r}")
     known = None
     with torch.no_grad():
-        if isinstance(solver, Auto) and basis is None:
-            solver = solver.pick(problem)
-        if problem.typed and not isinstance(solver, FixedPoint | Kronecker):
-            raise ValueError(f"transitions by type need FixedPoint, Kronecker or Auto, got {solver!r}")
         name = basis.solver if basis is not None else type(solver).__name__
         by_edges = part.edge_weight is not None and part.edge_weight.requires_grad
         if basis is not None:
@@ -66,7 +74,9 @@ def solve_part(
             outcome, known, basis = _run_for_basis(solver, problem)
         else:
             outcome = solver.run(problem)  # type: ignore[union-attr]
-        Settlement(automaton, matrix).settle(outcome, part)
+        settle(outcome, part, automaton, matrix)
+        # Without a source there is nothing to sum.
+        outcome.status[problem.source_norm == 0] = code(Status.RUN_SUM)
     x = outcome.weights
     if differentiate:
         x = _differentiable(automaton, part, problem, outcome, basis, known)
@@ -76,7 +86,37 @@ def solve_part(
     if out is not None and x is not out:
         x = out.copy_(x)
     _flag_overflow(outcome, x, problem)
-    return Solved(outcome, x, name)
+    solved = Solved(outcome, x, [name] * part.num_graphs)
+    if auto is not None and isinstance(solver, Krylov):
+        failed = outcome.status == code(Status.NOT_CONVERGED)
+        failed &= problem.adjacency.sizes <= auto.dense_nodes
+        if bool(failed.any()):
+            again = auto.dense(problem)
+            return _solve_again(solved, failed.nonzero().flatten(), automaton, part, again, matrix, out)
+    return solved
+
+
+def _solve_again(
+    solved: Solved,
+    graphs: Tensor,
+    automaton: Automaton,
+    part: Graph,
+    solver: AnySolver,
+    matrix: str,
+    out: Tensor | None,
+) -> Solved:
+    """What was solved, with other answers for some of its graphs."""
+    chosen, rows = part.select(graphs), part.nodes_of(graphs)
+    room = None if out is None else out.new_empty(chosen.num_nodes, out.shape[1])
+    again = solve_part(automaton, chosen, solver, matrix, None, room)
+    solved.outcome.take(graphs, again.outcome)
+    for graph, name in zip(graphs.tolist(), again.solver, strict=True):
+        solved.solver[graph] = name
+    if out is None:
+        weights = solved.weights.index_copy(0, rows, again.weights)
+        return Solved(solved.outcome, weights, solved.solver)
+    out[rows] = again.weights
+    return solved
 
 
 def _run_for_basis(solver: Krylov | Spectral | Schur, problem: Problem) -> tuple[Outcome, Tensor, Basis]:
@@ -98,15 +138,34 @@ def _differentiable(
     dtype = problem.initial.dtype
     initial = automaton.initial.to(part.device, dtype)
     transition = automaton.transition.to(part.device, dtype)
+    singular = (outcome.unique == NO).nonzero().flatten()
     if basis is not None:
-        real = not dtype.is_complex
+        if not basis.orthogonal and known is not None:
+            known = known.reshape(part.num_graphs, -1).index_fill(0, singular, 0.0).reshape(known.shape)
         y = stein_solve(transition, basis.project(initial), None, BasisSystem(basis), known=known)
-        return basis.expand(y, real=real)
+        x = basis.expand(y, real=not dtype.is_complex)
+        if basis.orthogonal:
+            return x
+    else:
+        x = _on_edges(automaton.labels, part, problem, EdgeSystem(problem), initial, transition, outcome.weights)
+    if not len(singular):
+        return x
+    # Where the equation is singular the settled weights stand, and gradients go through the pseudo-inverse.
+    chosen, rows = part.select(singular), part.nodes_of(singular)
+    alone = Problem.of(automaton, chosen, problem.walk.name)
+    settled = outcome.weights[rows]
+    again = _on_edges(automaton.labels, chosen, alone, PseudoSystem(alone), initial, transition, settled)
+    return x.index_copy(0, rows, again)
+
+
+def _on_edges(
+    labels: int, part: Graph, problem: Problem, system: EdgeSystem, initial: Tensor, transition: Tensor, known: Tensor
+) -> Tensor:
     values = None
     if part.edge_weight is not None and part.edge_weight.requires_grad:
         values = problem.walk.entries()[2]
-    source = initial.T[part.labels] if automaton.labels > 1 else initial[:, 0].expand(part.num_nodes, -1)
-    return stein_solve(transition, source, values, EdgeSystem(problem), known=outcome.weights)
+    source = initial.T[part.labels] if labels > 1 else initial[:, 0].expand(part.num_nodes, -1)
+    return stein_solve(transition, source, values, system, known=known)
 
 
 def requires_grad(automaton: Automaton, part: Graph) -> bool:
@@ -114,13 +173,18 @@ def requires_grad(automaton: Automaton, part: Graph) -> bool:
     return any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
 
-def _without_solving(automaton: Automaton, part: Graph, status: Status, value: float) -> Solved:
+def _without_solving(
+    automaton: Automaton, part: Graph, status: Status, value: float, out: Tensor | None = None
+) -> Solved:
     """The outcome where there is nothing to solve, or nothing that could be."""
-    values = torch.full((part.num_graphs,), value, dtype=torch.float64, device=part.device)
+    values = torch.full((3, part.num_graphs), value, dtype=torch.float64, device=part.device)
     weights = torch.full((part.num_nodes, automaton.states), value, dtype=automaton.dtype, device=part.device)
+    if out is not None:
+        weights = out.fill_(value)
     unique = torch.full((part.num_graphs,), YES if status.ok else UNKNOWN, device=part.device)
     codes = torch.full((part.num_graphs,), code(status), device=part.device)
-    return Solved(Outcome(weights, values, values, 1.0 - values, unique, codes, 0), weights, "none")
+    outcome = Outcome(weights, values[0], values[1], 1.0 - values[2], unique, codes, 0)
+    return Solved(outcome, weights, ["none"] * part.num_graphs)
 
 
 def _finite(problem: Problem) -> bool:
@@ -139,4 +203,4 @@ def _flag_overflow(outcome: Outcome, weights: Tensor, problem: Problem) -> None:
         sound = all(bool(torch.isfinite(end)) for end in weights.aminmax())
     if not sound:
         bad = problem.adjacency.segment_sum((~torch.isfinite(weights)).any(1).to(torch.float64)) > 0
-        outcome.status[bad] = code(Status.OVERFLOW)
+        outcome.status[bad & (outcome.status != code(Status.NOT_CONVERGED))] = code(Status.OVERFLOW)

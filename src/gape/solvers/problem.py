@@ -34,6 +34,7 @@ class Problem:
         edge_type: ``[E]`` when the transition goes by edge type.
         dtype: what the caller will round the weights to; a solver may return them so rounded.
         out: ``[n, k]`` of that dtype, where the caller wants them; a solver may write them there and return it.
+        every_label: follow also labels whose initial vector is zero, because it has a gradient.
     """
 
     walk: WalkMatrix
@@ -43,9 +44,12 @@ class Problem:
     edge_type: Tensor | None = None
     dtype: torch.dtype = torch.float64
     out: Tensor | None = None
+    every_label: bool = False
 
     @classmethod
-    def of(cls, automaton: Automaton, graph: Graph, matrix: str, out: Tensor | None = None) -> Problem:
+    def of(
+        cls, automaton: Automaton, graph: Graph, matrix: str, out: Tensor | None = None, every_label: bool = False
+    ) -> Problem:
         dtype = torch.complex128 if automaton.dtype.is_complex else torch.float64
         by_edge = automaton.typed and automaton.transition_by == "edge"
         return cls(
@@ -56,6 +60,7 @@ class Problem:
             edge_type=graph.edge_type if by_edge else None,
             dtype=dtype if out is None else out.dtype,
             out=out,
+            every_label=every_label,
         )
 
     @property
@@ -79,8 +84,11 @@ class Problem:
 
     @cached_property
     def used_labels(self) -> Tensor:
-        """The labels whose initial vector is not zero: only their walks have to be followed."""
-        return self.initial.abs().sum(0).nonzero().flatten()
+        """The labels whose initial vector is not zero: only their walks have to be followed. At least one."""
+        used = self.initial.abs().sum(0).nonzero().flatten()
+        if self.every_label or not len(used):
+            return torch.arange(self.initial.shape[1] if self.every_label else 1, device=self.initial.device)
+        return used
 
     @cached_property
     def indicator(self) -> Tensor:
@@ -105,6 +113,17 @@ class Problem:
         if self.typed:
             return float(torch.linalg.matrix_norm(self.transition, 2).max())
         return float(torch.linalg.eigvals(self.transition.cpu()).abs().max())
+
+    @cached_property
+    def transition_norm(self) -> float:
+        """‖μ‖₂, the largest of any type."""
+        if self.typed:
+            return self.transition_radius
+        return float(torch.linalg.matrix_norm(self.transition.cpu(), 2))
+
+    def rounding(self, size: Tensor, graph_norm: Tensor) -> Tensor:
+        """The relative residual that float64 alone costs a solution of norm ``size``, all ``[graphs]``."""
+        return self.relative(2.0**-52 * (1.0 + self.transition_norm * graph_norm) * size)
 
     @cached_property
     def tolerance(self) -> float:
@@ -157,8 +176,11 @@ class Problem:
 
     def residual(self, x: Tensor) -> Tensor:
         """``[graphs]``: ‖X - F(X) - S‖ / ‖S‖, computed outright (one more product over the edges)."""
-        gap = x - self.apply(x) - self.source
-        return self.relative(self.adjacency.segment_sum(gap.abs().square().sum(1)).sqrt())
+        return self.relative(self.norms(x - self.apply(x) - self.source))
+
+    def norms(self, x: Tensor) -> Tensor:
+        """``[graphs]``: the norm of each graph's rows of ``x`` ``[n, k]``."""
+        return self.adjacency.segment_sum(x.abs().square().sum(1)).sqrt()
 
 
 def by_label(x: Tensor, matrices: Tensor, labels: Tensor | None) -> Tensor:

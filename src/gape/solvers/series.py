@@ -24,7 +24,7 @@ BLOCK = 32
 ROWS = 4096
 # Walk counts beyond this are rescaled (by a power of two, so exactly).
 LARGE, SMALL = 2.0**300, 2.0**-300
-DIVERGED = 1e290
+DIVERGED, HOPELESS = 1e290, 1e200
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Series:
         coefficients = problem.initial.T[problem.used_labels]
         total = _Total(problem)
         steps, exponent = 0, 0
+        lost = torch.zeros(problem.num_graphs, dtype=torch.bool, device=walks.device)
         # ‖W_t C_t‖ ≤ √(n m) max|W_t| ‖C_t‖: a check of all graphs at once, made exact when it gets close.
         slack = _largest(problem.relative((problem.adjacency.sizes * len(coefficients)).to(torch.float64).sqrt()))
         while True:
@@ -61,23 +62,29 @@ class Series:
             size = torch.linalg.vector_norm(coefficients) if single else torch.linalg.matrix_norm(coefficients, 2)
             largest = _largest(walks)
             diverged = not largest * float(size) * slack < DIVERGED
-            last = diverged or steps >= self.max_steps
-            if last or largest * float(size) * slack <= 1e3 * self.tolerance:
-                norm = problem.adjacency.segment_sum(walks.square() if single else walks.square().sum(1)).sqrt()
-                residual = problem.relative(norm * size)
-                if last or bool((residual <= self.tolerance).all()):
+            last = steps >= self.max_steps
+            if diverged or last or largest * float(size) * slack <= 1e3 * self.tolerance:
+                norm = self._norms(problem, walks, rescaled=exponent != 0)
+                residual = torch.where(norm > 0, problem.relative(norm * size), norm)
+                if diverged:
+                    # Set the graphs that did it aside, so that the others can go on.
+                    lost = lost | ~(residual < HOPELESS)
+                    walks = walks.masked_fill(lost[problem.adjacency.batch].view(-1, *[1] * (walks.dim() - 1)), 0.0)
+                    largest = _largest(walks)
+                residual = torch.where(lost, torch.inf, residual)
+                if last or bool(((residual <= self.tolerance) | lost).all()):
                     break
             if not SMALL < largest < LARGE and largest > 0:
                 shift = round(math.log2(largest))
                 walks, coefficients = walks * 2.0**-shift, coefficients * 2.0**shift
                 exponent += shift
-        ended = norm == 0
-        radius = problem.transition_radius * self._radius_bound(problem, walks, steps, exponent)
+        ended = (norm == 0) & ~lost
+        radius = problem.transition_radius * self._radius_bound(problem, walks, steps, exponent, lost)
         done = residual <= self.tolerance
         status = judge(residual, radius, tolerance=self.tolerance, exhausted=False, run_sum=done)
-        if diverged and problem.walk.acyclic:
+        if bool(lost.any()):
             # A finite sum cannot diverge: its terms are too large for the number format.
-            status = torch.where(done, status, code(Status.OVERFLOW))
+            status = torch.where(lost & problem.walk.acyclic_graphs, code(Status.OVERFLOW), status)
         return Outcome(
             weights=total.finish(),
             residual=residual,
@@ -90,12 +97,25 @@ class Series:
         )
 
     @staticmethod
-    def _radius_bound(problem: Problem, walks: Tensor, steps: int, exponent: int) -> Tensor:
+    def _norms(problem: Problem, walks: Tensor, rescaled: bool) -> Tensor:
+        """‖W‖ of each graph. Rescaled for the sake of one, the squares of another's entries could underflow."""
+        peak: Tensor | float = 1.0
+        if rescaled:
+            peak = problem.adjacency.segment_max(walks.abs() if walks.dim() == 1 else walks.abs().amax(1))
+            each = torch.where(peak > 0, peak, 1.0)[problem.adjacency.batch]
+            walks = walks / (each if walks.dim() == 1 else each.unsqueeze(1))
+        return (
+            peak * problem.adjacency.segment_sum(walks.square() if walks.dim() == 1 else walks.square().sum(1)).sqrt()
+        )
+
+    @staticmethod
+    def _radius_bound(problem: Problem, walks: Tensor, steps: int, exponent: int, lost: Tensor) -> Tensor:
         """ρ(A) is at most its norm and, for A ≥ 0, at most the largest count of T-step walks to the power 1/T."""
         bound = problem.walk.norm_bounds
         if problem.walk.nonnegative and len(problem.used_labels) == problem.initial.shape[1]:
             counts = problem.adjacency.segment_max(walks if walks.dim() == 1 else walks.sum(1))
-            bound = torch.minimum(bound, (counts ** (1.0 / steps)) * 2.0 ** (exponent / steps))
+            tighter = torch.minimum(bound, (counts ** (1.0 / steps)) * 2.0 ** (exponent / steps))
+            bound = torch.where(lost, bound, tighter)
         return bound
 
 

@@ -1,15 +1,15 @@
-"""Graphs suspected of a singular equation, settled one by one: is there a solution, and what comes nearest?"""
+"""Graphs suspected of a singular equation, settled: is there a solution, and what comes nearest?"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse.linalg
 import torch
+from torch import Tensor
 
 from gape.automaton import Automaton
 from gape.graph import Graph
+from gape.solvers.deflation import deflatable, deflated
 from gape.solvers.kronecker import Kronecker
 from gape.solvers.outcome import CONSISTENT, NO, Outcome, code
 from gape.solvers.problem import Problem
@@ -19,48 +19,49 @@ from gape.solvers.solution import Status
 DENSE_UNKNOWNS = 4096
 
 
-@dataclass(frozen=True)
-class Settlement:
-    """Settles the graphs of an outcome whose status is a suspicion (see :class:`Outcome`)."""
+def settle(outcome: Outcome, part: Graph, automaton: Automaton, matrix: str) -> None:
+    """Settle the graphs of an outcome whose status is a suspicion (see :class:`Outcome`).
 
-    automaton: Automaton
-    matrix: str
-
-    def settle(self, outcome: Outcome, part: Graph) -> None:
-        if outcome.settled:
-            return
-        suspects = (outcome.status == code(Status.SINGULAR)).nonzero().flatten().tolist()
-        for i in suspects:
-            graph = part.slice(i, i + 1)
-            problem = Problem.of(self.automaton, graph, self.matrix)
-            nodes = slice(int(part.ptr[i]), int(part.ptr[i + 1]))
-            if graph.num_nodes * self.automaton.states <= DENSE_UNKNOWNS:
-                dense = Kronecker(DENSE_UNKNOWNS).run(problem)
-                outcome.weights[nodes] = dense.weights.to(outcome.weights.dtype)
-                for name in ("residual", "spectral_radius", "separation", "unique", "status"):
-                    getattr(outcome, name)[i] = getattr(dense, name)[0]
-            else:
-                weights, residual, optimal = _lsmr(problem)
-                outcome.weights[nodes] = weights
-                outcome.residual[i] = residual
-                if residual <= CONSISTENT:
-                    outcome.status[i] = code(_solved(float(outcome.spectral_radius[i])))
-                elif optimal:
-                    outcome.unique[i] = NO
-                else:
-                    outcome.status[i] = code(Status.NOT_CONVERGED)
-        outcome.settled = True
+    All together where eigenvectors can do it, one by one where they cannot.
+    """
+    if outcome.settled:
+        return
+    outcome.settled = True
+    suspects = (outcome.status == code(Status.SINGULAR)).nonzero().flatten()
+    if not len(suspects):
+        return
+    if deflatable(Problem.of(automaton, part, matrix)):
+        together, done = deflated(Problem.of(automaton, part.select(suspects), matrix))
+        outcome.take(suspects, together)
+        outcome.weights[part.nodes_of(suspects)] = together.weights
+        suspects = suspects[~done]
+    for i in suspects.tolist():
+        _settle_one(outcome, part, i, Problem.of(automaton, part.slice(i, i + 1), matrix))
 
 
-def _solved(radius: float) -> Status:
-    return Status.RUN_SUM if radius < 1 else Status.ALGEBRAIC
+def _settle_one(outcome: Outcome, part: Graph, i: int, problem: Problem) -> None:
+    nodes = slice(int(part.ptr[i]), int(part.ptr[i + 1]))
+    if problem.source.numel() <= DENSE_UNKNOWNS:
+        dense = Kronecker(DENSE_UNKNOWNS).run(problem)
+        outcome.weights[nodes] = dense.weights
+        outcome.take(torch.tensor([i], device=part.device), dense)
+        return
+    weights, residual, optimal = _lsmr(problem)
+    outcome.weights[nodes] = weights
+    outcome.residual[i] = residual
+    if residual <= CONSISTENT:
+        outcome.status[i] = code(Status.RUN_SUM if float(outcome.spectral_radius[i]) < 1 else Status.ALGEBRAIC)
+    elif optimal:
+        outcome.unique[i] = NO
+    else:
+        outcome.status[i] = code(Status.NOT_CONVERGED)
 
 
-def _lsmr(problem: Problem) -> tuple[torch.Tensor, float, bool]:
+def _lsmr(problem: Problem) -> tuple[Tensor, float, bool]:
     """The shortest least-squares solution, its relative residual, and whether it is one to 1e-8."""
     shape, dtype, device = problem.source.shape, problem.source.dtype, problem.source.device
 
-    def tensor(v: np.ndarray) -> torch.Tensor:
+    def tensor(v: np.ndarray) -> Tensor:
         return torch.from_numpy(v).to(device, dtype).reshape(shape)
 
     def forward(v: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from gape.graph import Graph
 from gape.interop import as_graph
 from gape.solvers.auto import Auto
 from gape.solvers.basis import Basis
-from gape.solvers.outcome import NO, STATUSES, YES
+from gape.solvers.outcome import NO, RADIUS_KINDS, STATUSES, YES
 from gape.solvers.part import AnySolver, Solved, requires_grad, solve_part
 from gape.solvers.prepare import GraphBasis
 from gape.solvers.problem import check_fit
@@ -99,16 +99,15 @@ def _collect(weights: Tensor, results: list[Solved], on_singular: OnSingular) ->
     if on_singular == "least_squares":
         status = [Status.LEAST_SQUARES if s is Status.SINGULAR else s for s in status]
     unique = torch.cat([outcome.unique for outcome in outcomes]).tolist()
-    kinds = {outcome.radius_kind for outcome in outcomes}
     return Solution(
         weights=weights,
         status=status,
         residual=torch.cat([outcome.residual for outcome in outcomes]),
         spectral_radius=torch.cat([outcome.spectral_radius for outcome in outcomes]),
-        radius_kind=next((kind for kind in ("estimate", "bound") if kind in kinds), "exact"),
+        radius_kind=max((outcome.radius_kind for outcome in outcomes), key=RADIUS_KINDS.index),
         separation=torch.cat([outcome.separation for outcome in outcomes]),
         unique=[None if u not in (YES, NO) else u == YES for u in unique],
-        solver=[result.solver for result in results for _ in range(len(result.outcome.residual))],
+        solver=[name for result in results for name in result.solver],
         steps=max((outcome.steps for outcome in outcomes), default=0),
     )
 

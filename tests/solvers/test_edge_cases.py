@@ -1,0 +1,170 @@
+"""Promises at the edges: no runs at all, mates of another kind, weights at the ends of the number range."""
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+
+import gape
+from gape.solvers import FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
+from tests.solvers.oracle import dense_adjacency, kronecker_weights
+
+pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
+
+TRIANGLE = gape.Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+SOLVERS = [None, Krylov(), Spectral(), Schur(), Kronecker(), FixedPoint()]
+
+
+def path(nodes: int, *, undirected: bool = False, **others) -> gape.Graph:
+    return gape.Graph.from_edges(
+        [(i, i + 1) for i in range(nodes - 1)], num_nodes=nodes, undirected=undirected, **others
+    )
+
+
+@pytest.mark.parametrize("solver", [*SOLVERS, Series()], ids=str)
+def test_an_automaton_without_runs_gives_zeros_whatever_its_transition(solver):
+    for graph in (TRIANGLE.with_labels([0, 1, 0]), gape.Graph.union([TRIANGLE, TRIANGLE]).with_labels([0] * 6)):
+        solution = gape.solve(gape.Automaton(np.zeros((3, 2)), 0.5 * np.eye(3)), graph, solver=solver)
+        assert torch.equal(solution.weights, torch.zeros(graph.num_nodes, 3, dtype=torch.float64))
+        assert set(solution.status) == {gape.Status.RUN_SUM}
+        assert not solution.residual.any()
+
+
+@pytest.mark.parametrize("solver", [*SOLVERS, Series()], ids=str)
+def test_initial_weights_that_are_zero_have_gradients(solver):
+    alpha = torch.zeros(2, 2, dtype=torch.float64)
+    alpha[0, 1] = 1.0
+    mu = 0.1 * torch.eye(2, dtype=torch.float64)
+    graph = TRIANGLE.with_labels([0, 1, 1])
+
+    def weights(alpha):
+        return gape.solve(gape.Automaton(alpha, mu), graph, solver=solver).weights
+
+    assert torch.autograd.gradcheck(weights, (alpha.requires_grad_(),))
+    assert torch.autograd.gradcheck(weights, (torch.zeros_like(alpha).requires_grad_(),))
+
+
+@pytest.mark.parametrize("separation", [1e-6, 1e-8, 1e-9])
+def test_nearly_singular_equations_are_solved_and_their_residual_is_not_hidden(separation):
+    # The five-path has the eigenvalue √3; solvers agree that this is not singular yet, and say what rounding cost.
+    graph = path(5, undirected=True, labels=[0, 1, 0, 0, 1])
+    automaton = gape.Automaton([[1.0, 0.3]], [[(1 - separation) / np.sqrt(3)]])
+    matrix, mu = dense_adjacency(graph), automaton.transition.numpy()
+    source = automaton.initial.numpy()[:, graph.labels.numpy()].T
+    for solver in SOLVERS:
+        solution = gape.solve(automaton, graph, solver=solver)
+        assert solution.status == [gape.Status.RUN_SUM], solver
+        assert solution.unique[0] is not False
+        x = solution.weights.numpy()
+        actual = np.linalg.norm(x - matrix.T @ x @ mu - source) / np.linalg.norm(source)
+        assert actual <= 3 * float(solution.residual) + 1e-14, solver
+
+
+def test_defective_matrices_with_large_weights_are_not_called_singular():
+    # Loops on a path and a Jordan block: every eigenvalue product is 0.9, the weights grow to 1e10.
+    graph = gape.Graph.from_edges([(i, i) for i in range(8)] + [(i, i + 1) for i in range(7)])
+    automaton = gape.Automaton(np.ones((3, 1)), 0.9 * np.eye(3) + np.diag(np.ones(2), 1))
+    expected = kronecker_weights(automaton, graph)
+    for solver in (None, Krylov(), Schur(), Kronecker(), FixedPoint(), Series()):
+        solution = gape.solve(automaton, graph, solver=solver)
+        assert solution.status == [gape.Status.RUN_SUM], solver
+        np.testing.assert_allclose(solution.weights, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+def test_too_few_steps_are_not_called_singular_however_small_the_weights():
+    graph = gape.as_graph(nx.gnp_random_graph(40, 0.3, seed=3))
+    for weight in (1e-20, 1.0, 1e20):
+        scaled = gape.Graph(graph.edge_index, 40, edge_weight=weight * torch.ones(graph.num_edges, dtype=torch.float64))
+        automaton = gape.Automaton(np.ones((3, 1)), gape.Automaton.random(3, 0.3).transition / weight)
+        solution = gape.solve(automaton, scaled, solver=Krylov(max_steps=4), throw=False)
+        assert solution.status == [gape.Status.NOT_CONVERGED]
+
+
+@pytest.mark.parametrize("solver", [None, Krylov(), Schur(), Kronecker(), FixedPoint(), Series()], ids=str)
+def test_overflow_is_told_in_a_batch_too(solver):
+    big = gape.Graph.from_edges([(0, 1), (1, 2)], edge_weight=[1e200, 1e200])
+    solution = gape.solve(gape.Automaton.katz(0.3), gape.Graph.union([big, TRIANGLE]), solver=solver, throw=False)
+    assert solution.status == [gape.Status.OVERFLOW, gape.Status.RUN_SUM]
+    np.testing.assert_allclose(solution.weights[3:], 2.5)
+
+
+@pytest.mark.parametrize("damping", [1.0, 1.5])
+@pytest.mark.parametrize("nodes", [20, 300])
+def test_an_acyclic_graph_keeps_its_finite_sum_beside_graphs_with_cycles(nodes, damping):
+    automaton = gape.Automaton.random(states=4, damping=damping)
+    alone = gape.solve(automaton, path(nodes))
+    together = gape.solve(automaton, [TRIANGLE, path(nodes), TRIANGLE, path(3)])
+    assert [s.name for s in together.status] == ["ALGEBRAIC", "RUN_SUM", "ALGEBRAIC", "RUN_SUM"]
+    assert torch.equal(together.weights[3 : 3 + nodes], alone.weights)
+    assert together.solver == ["Krylov", "Series", "Krylov", "Series"]
+    assert torch.equal(together.spectral_radius[[1, 3]], torch.zeros(2, dtype=torch.float64))
+
+
+def test_graphs_of_both_kinds_in_one_batch_have_gradients():
+    batch = gape.Graph.union([TRIANGLE, path(4), TRIANGLE, path(3)])
+    alpha = torch.randn(2, 1, dtype=torch.float64, requires_grad=True)
+    mu = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
+    tau = torch.randn(2, 1, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda *tensors: gape.solve(gape.Automaton(*tensors), batch).weights, (alpha, mu, tau)
+    )
+
+
+@pytest.mark.parametrize("undirected", [True, False])
+def test_auto_takes_the_dense_road_where_krylov_needs_too_many_steps(undirected):
+    graph = path(600, undirected=undirected)
+    if not undirected:
+        graph = gape.Graph.from_edges([*graph.edge_index.T.tolist(), (599, 0)], edge_weight=[1.0] * 599 + [0.5])
+    automaton = gape.Automaton.random(states=4, damping=0.99 if undirected else 1.1)
+    solution = gape.solve(automaton, [TRIANGLE, graph])
+    assert solution.ok
+    assert solution.solver == ["Krylov", "Spectral" if undirected else "Schur"]
+    assert float(solution.residual.max()) <= 1e-9
+
+
+def test_a_diverging_mate_does_not_stop_a_series():
+    complete = gape.as_graph(nx.complete_graph(100))
+    slow, lonely = path(2, undirected=True), gape.Graph(torch.zeros(2, 0, dtype=torch.int64), 1)
+    automaton = gape.Automaton.katz(0.99)
+    solution = gape.solve(automaton, [slow, complete, lonely], solver=Series(), throw=False)
+    assert [s.name for s in solution.status] == ["RUN_SUM", "NOT_CONVERGED", "RUN_SUM"]
+    np.testing.assert_allclose(solution.weights[:2], 100.0)
+    assert float(solution.weights[-1]) == 1.0
+
+
+@pytest.mark.parametrize("by", ["node", "edge"])
+def test_typed_transitions_on_a_long_path_are_summed_exactly(by):
+    nodes = 2000
+    graph = path(nodes, labels=[i % 2 for i in range(nodes)], edge_type=[i % 2 for i in range(nodes - 1)])
+    turn = gape.Automaton.random(states=3, damping=1.0, seed=1).transition
+    automaton = gape.Automaton(np.ones((3, 2)), torch.stack([turn, turn.T]), transition_by=by)
+    solution = gape.solve(automaton, graph)
+    assert solution.status == [gape.Status.RUN_SUM]
+    # μ and its inverse in turn: every row is one of two, plus as many pairs of ones as came before.
+    expected = np.zeros((nodes, 3))
+    row = np.zeros(3)
+    for i in range(nodes):
+        row = (row @ (turn if i % 2 else turn.T).numpy() if i else row) + 1.0
+        expected[i] = row
+    np.testing.assert_allclose(solution.weights, expected, rtol=1e-9, atol=1e-8)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+@pytest.mark.parametrize("matrix", ["adjacency", "random_walk"])
+def test_least_squares_weights_are_the_same_with_and_without_gradients(solver, matrix):
+    ring = gape.Graph.from_edges([(i, (i + 1) % 6) for i in range(6)] + [(0, 6)], undirected=True)
+    ring = ring.with_labels([0, 1, 1, 0, 1, 0, 1])
+    plain = gape.Automaton.stochastic(states=3, labels=2)
+    followed = gape.Automaton(plain.initial.clone().requires_grad_(), plain.transition)
+    options = {"solver": solver, "matrix": matrix, "on_singular": "least_squares"}
+    expected = gape.solve(plain, ring, **options)
+    solution = gape.solve(followed, ring, **options)
+    assert solution.status == expected.status
+    np.testing.assert_allclose(solution.weights.detach(), expected.weights, atol=1e-9)
+    # Linear in α: the gradient is the transposed pseudo-inverse.
+    dense = ring.walk(matrix).dense()[0].numpy()
+    inverse = np.linalg.pinv(np.eye(21) - np.kron(dense.T, plain.transition.numpy().T), rcond=1e-10)
+    probe = torch.randn(7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    (gradient,) = torch.autograd.grad((solution.weights * probe).sum(), followed.initial)
+    pulled = (inverse.T @ probe.numpy().reshape(-1)).reshape(7, 3)
+    np.testing.assert_allclose(gradient, (np.eye(2)[ring.labels.numpy()].T @ pulled).T, atol=1e-8)

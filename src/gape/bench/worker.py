@@ -9,13 +9,14 @@ from typing import Any
 
 from gape.bench.cell import Cell
 
-# Added to the niceness of the process: whoever works on the machine comes first.
+# The niceness of the process, if it is not niced more already: whoever works on the machine comes first.
 NICE = 10
 
 
 def work(cell: Cell, options: Any, pipe: Connection) -> None:
     """Run a cell; send ``("epoch", fold, folds, line)`` after each epoch and at last ``("done" | "failed", …)``."""
-    os.nice(NICE)
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(max(0, NICE - os.nice(0)))
     import torch
 
     torch.set_num_threads(1)

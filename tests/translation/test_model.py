@@ -103,6 +103,25 @@ def test_the_loss_is_per_piece_and_ignores_padding(tiny):
     torch.testing.assert_close(model.loss(source, target, 0.1), expected / count, rtol=1e-5, atol=1e-5)
 
 
+def test_what_the_target_language_has_not_is_never_said_and_takes_no_part_in_the_loss(tiny):
+    model = tiny()
+    model.say_only([5, 6, 7, 9, 10])
+    source, target = source_batch(SOURCES), target_batch([[5, 7], [6, 9, 10], [7]])
+    scores = model(source, target[:, :-1])
+    said = [3, 5, 6, 7, 9, 10]
+    assert torch.isfinite(scores).all(0).all(0).nonzero().flatten().tolist() == said
+    rows, wanted = scores.log_softmax(-1)[..., said], target[:, 1:]
+    expected = [
+        -0.9 * rows[i, j, said.index(wanted[i, j])] - 0.1 * rows[i, j].mean() for i, j in (wanted != PAD).nonzero()
+    ]
+    torch.testing.assert_close(model.loss(source, target, 0.1), sum(expected) / len(expected), rtol=1e-5, atol=1e-5)
+    found = beam_search(model, source, BeamSettings(extra_length=9))
+    assert {piece for hypothesis in found for piece in hypothesis.pieces} <= {5, 6, 7, 9, 10}
+    other = tiny(seed=1)
+    other.load_state_dict(model.state_dict())  # it is saved with the weights
+    assert beam_search(other, source, BeamSettings(extra_length=9)) == found
+
+
 def test_sinusoidal_automaton_translates_like_the_sinusoids_token_by_token(tiny):
     """Proposition 1 in the model."""
     sentences = torch.randint(4, 40, (30, 11), generator=torch.Generator().manual_seed(0))

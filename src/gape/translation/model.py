@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import torch
 import torch.nn.functional as F
@@ -33,6 +34,7 @@ class Transformer(nn.Module):
 
     embedding: nn.Embedding
     positions: Positions
+    sayable: Tensor
 
     def __init__(self, settings: ModelSettings, vocabulary: int, *, seed: int = 0) -> None:
         super().__init__()
@@ -54,6 +56,12 @@ class Transformer(nn.Module):
                 settings.positions, width=settings.width, heads=settings.heads, limit=settings.max_positions, seed=seed
             )
         self.dropout = nn.Dropout(settings.dropout)
+        self.register_buffer("sayable", torch.ones(vocabulary, dtype=torch.bool))
+
+    def say_only(self, pieces: Iterable[int]) -> None:
+        """Never say other pieces than these and the end: those of the target language, in a joint vocabulary."""
+        self.sayable.fill_(False)
+        self.sayable[[*pieces, END]] = True
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Scores of the piece after each target piece.
@@ -65,23 +73,30 @@ class Transformer(nn.Module):
         Returns:
             ``[batch, m, vocabulary]``.
         """
-        memory, source_mask = self.encode(source)
-        x = self._embed(target)
-        mask = self.causal_mask(target.shape[1])
-        for layer in self.decoder_layers:
-            x = layer(x, mask, layer.source_attention.keys_values(memory), source_mask)
-        return self.scores(x)
+        return self.scores(self._decode(source, target))
 
     @property
     def decoder_layers(self) -> list[DecoderLayer]:
         return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
 
     def loss(self, source: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
-        """Cross-entropy per target piece, with label smoothing (Szegedy et al., 2016)."""
-        scores = self(source, target[:, :-1])
+        """Cross-entropy per target piece, with label smoothing (Szegedy et al., 2016) over what can be said."""
+        x = self.decoder_norm(self._decode(source, target[:, :-1]))
+        # Half of a joint vocabulary is never said, and scores of pieces are most of the work of a small model.
+        scores = F.linear(x, self.embedding.weight[self.sayable])
+        rank = self.sayable.cumsum(0) - 1
+        expected = rank[target[:, 1:]].masked_fill(target[:, 1:] == PAD, -1)
         return F.cross_entropy(
-            scores.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD, label_smoothing=label_smoothing
+            scores.flatten(0, 1), expected.flatten(), ignore_index=-1, label_smoothing=label_smoothing
         )
+
+    def _decode(self, source: Tensor, target: Tensor) -> Tensor:
+        memory, source_mask = self.encode(source)
+        x = self._embed(target)
+        mask = self.causal_mask(target.shape[1])
+        for layer in self.decoder_layers:
+            x = layer(x, mask, layer.source_attention.keys_values(memory), source_mask)
+        return x
 
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """``[batch, n, width]``, and the mask of the source's tokens ``[batch, 1, 1, n]``."""
@@ -106,8 +121,8 @@ class Transformer(nn.Module):
         return self.positions(flat, None, position).view(*tokens.shape, -1)  # type: ignore[no-any-return]
 
     def scores(self, x: Tensor) -> Tensor:
-        """From the last layer to scores of pieces, by the tied embedding."""
-        return F.linear(self.decoder_norm(x), self.embedding.weight)
+        """From the last layer to scores of pieces, by the tied embedding; -inf for what is never said."""
+        return F.linear(self.decoder_norm(x), self.embedding.weight).masked_fill(~self.sayable, -torch.inf)
 
     def _embed(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         if self.training and self.settings.word_dropout:

@@ -43,6 +43,7 @@ class TranslationTask(lightning.LightningModule):
         self.run, self.vocabulary, self.train_text = settings, vocabulary, train
         self.dev_text = _spread(dev, settings.training.dev_sentences)
         self.model = Transformer(settings.model, len(vocabulary), seed=settings.training.seed)
+        self.model.say_only({piece for sentence in train.target for piece in sentence})
         self.history: list[dict[str, float]] = []
         self._begin_stretch()
 

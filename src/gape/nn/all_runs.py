@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gape.nn.doubling import Doubling
 from gape.nn.walk_basis import WalkBasis
 from gape.solvers.arnoldi import Padding
 from gape.solvers.basis import Basis
@@ -31,16 +32,18 @@ class AllRuns:
         adjacency: which nodes belong to which graph; its edges are not looked at.
         basis: with vectors.
         labels: ``[n]``, ``None`` if there is only one.
+        damping: bound of ‖μ‖₂.
     """
 
     adjacency: Adjacency
     basis: WalkBasis
     labels: Tensor | None
+    damping: float
 
     def node(self, transition: Tensor, initial: Tensor) -> Tensor:
         """``[n, k]``: runs from anywhere into each node, for μ ``[k, k]`` and α ``[k, m]``, in float64."""
         basis = self._basis(channels=1, labels=initial.shape[1])
-        y = stein_solve(transition, basis.project(initial), None, BasisSystem(basis))
+        y = stein_solve(transition, basis.project(initial), None, self._system(basis))
         return basis.expand(y)
 
     def closed(self, transition: Tensor, initial: Tensor) -> Tensor:
@@ -69,6 +72,10 @@ class AllRuns:
 
     # ------------------------------------------------------------------ parts of the above
 
+    def _system(self, basis: Basis) -> BasisSystem:
+        # Ritz values of a directed graph may lie outside the unit disc: the general solver.
+        return Doubling(basis, self.damping) if basis.form == "diagonal" else BasisSystem(basis)
+
     def _padded(self) -> tuple[Padding, Tensor]:
         padding = Padding(self.adjacency)
         assert self.basis.vectors is not None
@@ -80,7 +87,7 @@ class AllRuns:
         basis = self._basis(channels=len(starts), labels=1)
         graphs, dimension = len(basis.h), basis.h.shape[-1]
         source = starts.to(torch.float64)[:, None].expand(graphs, -1, dimension, -1).flatten(0, 1)
-        y = stein_solve(transition, source, None, BasisSystem(basis))
+        y = stein_solve(transition, source, None, self._system(basis))
         return y.reshape(graphs, len(starts), dimension, -1).transpose(1, 2).flatten(2)
 
     def _weights(self, initial: Tensor) -> Tensor:

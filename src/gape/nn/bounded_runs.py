@@ -1,46 +1,84 @@
 r"""Runs of at most T steps, each length by itself, from anywhere into a node or from a node back to itself.
 
-A run of t steps is followed step by step, so transitions may depend on the label of the node left and on the type of
-the edge taken (Definition 2 of Soga & Chiang, 2023). Runs into a node carry ``[n, k]`` numbers. Runs back to their
-start depend on the labels along the way, so they have to be followed from each start by itself: ``[n, starts, k]``
-numbers, start 0 of every graph beside start 1 of every graph and so on. They are taken a few starts at a time: each
-such chunk needs only the graphs that have so many nodes, fits into the cache, and is computed again in the backward
-pass (Chen et al., 2016) when keeping all would take more memory than allowed.
+A run is followed step by step, so transitions may depend on the label of the node left and on the type of the edge
+taken (Definition 2 of Soga & Chiang, 2023). Runs into a node share one column of ``[n, 1, k]`` numbers. Runs back to
+their start depend on the labels along the way and have to be followed from each start by itself, ``[n, starts, k]``:
+start 0 of every graph beside start 1 of every graph and so on. They are taken a few starts at a time: such a chunk
+involves only the graphs that have so many nodes, fits into the cache, and is followed again in the backward pass
+(Chen et al., 2016) when keeping every step of every chunk would take more memory than allowed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
+from torch.autograd.function import once_differentiable
 
 from gape.nn.steps import Steps
 from gape.sparse import Adjacency
 
 # Starts followed together.
-STARTS = 8
+STARTS = 16
 
 
-def runs_into(steps: Steps, matrices: Tensor, source: Tensor, length: int) -> Tensor:
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Which runs to follow: they start, and are read, at one column of some nodes.
+
+    Args:
+        steps: the edges.
+        rows: ``[r]``, ``node · width + column``.
+        width: number of columns.
+        length: T.
+        keep: whether to keep every step for the backward pass.
+    """
+
+    steps: Steps
+    rows: Tensor
+    width: int
+    length: int
+    keep: bool
+
+    def follow(self, matrices: Tensor, source: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """What is read after each step, ``[r, T, k]``, and X before each step."""
+        x = source.new_zeros(self.steps.num_nodes, self.width, source.shape[1])
+        x.view(-1, source.shape[1]).index_copy_(0, self.rows, source)
+        read, kept = source.new_empty(len(source), self.length, source.shape[1]), []
+        for t in range(self.length):
+            kept.append(x)
+            x = self.steps.forward(x, matrices)
+            read[:, t] = x.view(-1, source.shape[1]).index_select(0, self.rows)
+        return read, kept
+
+
+def runs_into(steps: Steps, matrices: Tensor, source: Tensor, labels: Tensor | None, length: int) -> Tensor:
     """``[n, T, k]``: weight of the runs of 1 … T steps into each node and state.
 
     Args:
         steps: the edges.
-        matrices: ``[n, k, R · k]``, μ for the label of each node and every edge type; ``[1, …]`` if all are alike.
+        matrices: ``[labels or 1, R, k, k]``, μ for each label and edge type.
         source: ``[n, k]``, the weight with which runs start.
+        labels: ``[n]``, ``None`` if μ does not depend on them.
         length: T.
     """
-    x, found = source.unsqueeze(1), []
-    for _ in range(length):
-        x = steps(x, matrices)
-        found.append(x.squeeze(1))
-    return torch.stack(found, 1)
+    nodes, sizes = _by_label(torch.arange(len(source), device=source.device), labels, len(matrices))
+    every = torch.arange(len(nodes), device=nodes.device)
+    course = Course(steps.among(nodes, sizes), every, width=1, length=length, keep=True)
+    found = _follow(matrices, source[nodes], course)
+    return torch.empty_like(found).index_copy(0, nodes, found)
 
 
 def runs_back(
-    steps: Steps, adjacency: Adjacency, matrices: Tensor, source: Tensor, length: int, memory: float
+    steps: Steps,
+    adjacency: Adjacency,
+    matrices: Tensor,
+    source: Tensor,
+    labels: Tensor | None,
+    length: int,
+    memory: float,
 ) -> Tensor:
     """``[n, T, k]``: weight of the runs of 1 … T steps from each node back to itself; arguments as above.
 
@@ -48,37 +86,55 @@ def runs_back(
         adjacency: which nodes belong to which graph.
         memory: GiB that may be kept for the backward pass.
     """
-    out = source.new_zeros(len(source), length, source.shape[1])
     needed = int(adjacency.sizes.square().sum()) * source.shape[1] * length * source.element_size()
-    again = torch.is_grad_enabled() and needed > memory * 2**30
-    rows, found = [], []
-    for nodes, first in _chunks(adjacency):
-        local = adjacency.local[nodes]
-        starts = ((local >= first) & (local < first + STARTS)).nonzero().flatten()
-        columns = local[starts] - first
-        inside = matrices if len(matrices) == 1 else matrices[nodes]
-        given = (steps.within(nodes), inside, source[nodes[starts]], starts, columns, length)
-        found.append(checkpoint(_from_starts, *given, use_reentrant=False) if again else _from_starts(*given))
-        rows.append(nodes[starts])
-    return out.index_copy(0, torch.cat(rows), torch.cat(found)) if rows else out
-
-
-def _chunks(adjacency: Adjacency) -> Iterator[tuple[Tensor, int]]:
-    """The nodes of the graphs that have a node of number ``first``, for ``first`` = 0, STARTS, 2 STARTS, …"""
     size = adjacency.sizes[adjacency.batch]
-    largest = int(adjacency.sizes.max()) if len(adjacency.sizes) else 0
-    for first in range(0, largest, STARTS):
-        yield (size > first).nonzero().flatten(), first
+    rows, found = [], []
+    for start in range(0, int(adjacency.sizes.max()), STARTS):
+        nodes, sizes = _by_label((size > start).nonzero().flatten(), labels, len(matrices))
+        column = adjacency.local[nodes] - start
+        here = ((column >= 0) & (column < STARTS)).nonzero().flatten()
+        width = min(STARTS, int(adjacency.sizes.max()) - start)
+        starts = here * width + column[here]
+        course = Course(steps.among(nodes, sizes), starts, width, length, needed <= memory * 2**30)
+        rows.append(nodes[here])
+        found.append(_follow(matrices, source[rows[-1]], course))
+    joined = torch.cat(found)
+    return torch.empty_like(joined).index_copy(0, torch.cat(rows), joined)
 
 
-def _from_starts(
-    steps: Steps, matrices: Tensor, source: Tensor, starts: Tensor, columns: Tensor, length: int
-) -> Tensor:
-    """``[starts, T, k]``: runs back to ``starts``, each followed in its column."""
-    width = int(columns.max()) + 1
-    x = source.new_zeros(steps.num_nodes, width, source.shape[1]).index_put((starts, columns), source)
-    found = []
-    for _ in range(length):
-        x = steps(x, matrices)
-        found.append(x[starts, columns])
-    return torch.stack(found, 1)
+def _by_label(nodes: Tensor, labels: Tensor | None, count: int) -> tuple[Tensor, tuple[int, ...]]:
+    """The nodes sorted by label, and how many have each."""
+    if labels is None or count == 1:
+        return nodes, (len(nodes),)
+    chosen = labels[nodes]
+    return nodes[torch.argsort(chosen, stable=True)], tuple(torch.bincount(chosen, minlength=count).tolist())
+
+
+def _follow(matrices: Tensor, source: Tensor, course: Course) -> Tensor:
+    read: Tensor = _Follow.apply(matrices, source, course)  # type: ignore[no-untyped-call]
+    return read
+
+
+class _Follow(torch.autograd.Function):
+    """:meth:`Course.follow`, its gradient step by step backwards."""
+
+    @staticmethod
+    def forward(ctx: Any, matrices: Tensor, source: Tensor, course: Course) -> Tensor:
+        read, kept = course.follow(matrices.detach(), source.detach())
+        ctx.save_for_backward(matrices, source, *(kept if course.keep else ()))
+        ctx.course = course
+        return read
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        course: Course = ctx.course
+        matrices, source, *kept = ctx.saved_tensors
+        if not course.keep:
+            kept = course.follow(matrices, source)[1]
+        to_matrices = torch.zeros_like(matrices)
+        gradient = torch.zeros_like(kept[0])
+        for t in range(course.length - 1, -1, -1):
+            gradient.view(-1, source.shape[1]).index_add_(0, course.rows, gradients[0][:, t])
+            gradient = course.steps.backward(gradient, kept[t], matrices, to_matrices)
+        return to_matrices, gradient.view(-1, source.shape[1]).index_select(0, course.rows), None

@@ -58,11 +58,10 @@ class GraphRuns:
         if self.graph.num_nodes == 0:
             return self._nothing()
         if self.length is not None:
-            matrices, source = self._by_node(transition, initial)
-            return runs_into(self._steps, matrices, source, self.length)
+            return runs_into(self._steps, *self._stepwise(transition, initial), self.length)
         if self.machine.typed:
             return self._fixed_point(transition, initial).unsqueeze(1)
-        runs = AllRuns(self.graph.adjacency, self._basis(complete=self.labels is not None), self.labels)
+        runs = AllRuns(self.graph.adjacency, self._basis(self.labels is not None), self.labels, self._damping)
         return runs.node(transition, initial).unsqueeze(1)
 
     def closed(self) -> Tensor:
@@ -72,11 +71,13 @@ class GraphRuns:
             return self._nothing()
         if self.machine.typed:
             assert self.length is not None
-            matrices, source = self._by_node(transition, initial)
-            return runs_back(self._steps, self.graph.adjacency, matrices, source, self.length, self.memory)
+            stepwise = self._stepwise(transition, initial)
+            return runs_back(self._steps, self.graph.adjacency, *stepwise, self.length, self.memory)
         if self.length is not None:
-            return closed_by_length(self._returns(self.length), worth(transition, initial, self.length), self.labels)
-        runs = AllRuns(self.graph.adjacency, self._symmetric_basis("closed"), self.labels)
+            # Products of two numbers lose nothing by rounding first, and n · T · k of them want to be small.
+            values = worth(transition, initial, self.length).to(self.machine.dtype)
+            return closed_by_length(self._returns(self.length).to(self.machine.dtype), values, self.labels)
+        runs = AllRuns(self.graph.adjacency, self._symmetric_basis("closed"), self.labels, self._damping)
         return runs.closed(transition, initial).unsqueeze(1)
 
     def pair(self, mix: Tensor) -> Tensor:
@@ -86,12 +87,16 @@ class GraphRuns:
         if self.graph.num_nodes == 0:
             return mix.sum(1)[:, None, None] * mix.new_zeros(self.graph.num_graphs, 1, 0, 0)
         if self.length is None:
-            runs = AllRuns(self.graph.adjacency, self._symmetric_basis("pair"), self.labels)
+            runs = AllRuns(self.graph.adjacency, self._symmetric_basis("pair"), self.labels, self._damping)
             return runs.pair(transition, initial, mix)
         labels = None if self.labels is None else Padding(self.graph.adjacency).pad(self.labels)
         return pair_by_length(self._walk.dense().detach(), worth(transition, initial, self.length), mix, labels)
 
     # ------------------------------------------------------------------ what they need of the graphs
+
+    @property
+    def _damping(self) -> float:
+        return self.machine.transition.damping
 
     @cached_property
     def _walk(self) -> WalkMatrix:
@@ -118,7 +123,7 @@ class GraphRuns:
         if self.given is None:
             directed = self.graph.walk(self.matrix).similarity is None
             largest = int(self.graph.sizes.max())
-            vectors = min(largest, enough_vectors(self.machine.transition.damping, directed))
+            vectors = min(largest, enough_vectors(self._damping, directed))
             return walk_basis(self.graph, self.matrix, vectors=None if complete else vectors, complete=complete)
         if self.given.vectors is None or (complete and not bool(self.given.complete.all())):  # type: ignore[union-attr]
             what = "a complete basis (several labels, closed or pair readout)" if complete else "vectors"
@@ -135,15 +140,13 @@ class GraphRuns:
 
     # ------------------------------------------------------------------ step by step
 
-    def _by_node(self, transition: Tensor, initial: Tensor) -> tuple[Tensor, Tensor]:
-        """μ for each node's label and all edge types, ``[n or 1, k, R · k]``, and α for each node, ``[n, k]``."""
-        dtype, states = self.machine.dtype, self.machine.states
-        matrices = transition.reshape(self.machine.by_label, -1, states, states).to(dtype)
-        matrices = matrices.transpose(1, 2).flatten(2)
-        labels = self.graph.labels if self.machine.labels > 1 else None
+    def _stepwise(self, transition: Tensor, initial: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """μ ``[m or 1, R, k, k]``, α for each node ``[n, k]``, and the labels that μ goes by, if it does."""
+        machine, dtype = self.machine, self.machine.dtype
+        matrices = transition.reshape(machine.by_label, machine.by_edge, machine.states, machine.states).to(dtype)
         source = initial.T.to(dtype)
-        source = source.expand(self.graph.num_nodes, -1) if labels is None else source[labels]
-        return (matrices if len(matrices) == 1 else matrices[labels]), source
+        source = source.expand(self.graph.num_nodes, -1) if self.labels is None else source[self.labels]
+        return matrices.contiguous(), source, self.labels if machine.by_label > 1 else None
 
     def _fixed_point(self, transition: Tensor, initial: Tensor) -> Tensor:
         """``[n, k]``: runs of all lengths of a typed automaton, by :class:`gape.solvers.FixedPoint`."""

@@ -86,4 +86,5 @@ class DiagonalTransition(nn.Module):
         return blocks.reshape(*pairs.shape[:-3], 2 * count, 2 * count)
 
     def _sizes(self) -> Tensor:
-        return self.damping * torch.exp(-torch.exp(self.decay.to(torch.float64)))
+        # Beyond the clamp a pole is 0 in any precision, and exp(ν) times 0 would be no number in the gradient.
+        return self.damping * torch.exp(-torch.exp(self.decay.to(torch.float64).clamp(max=6.0)))

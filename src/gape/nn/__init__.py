@@ -10,6 +10,7 @@ from gape.nn.inputs import OGB_ATOM, NodeInput
 from gape.nn.layer import GraphTransformerLayer
 from gape.nn.learnable import GAPE
 from gape.nn.learnable_automaton import LearnableAutomaton
+from gape.nn.learned import LEARNED, LearnedEncoding, learned
 from gape.nn.pattern import AttentionPattern
 from gape.nn.readout import Readout
 from gape.nn.spectral_attention import SpectralAttention
@@ -18,6 +19,7 @@ from gape.nn.walk_basis import WalkBasis
 
 __all__ = [
     "GAPE",
+    "LEARNED",
     "OGB_ATOM",
     "AttentionPattern",
     "DegreeAndDistance",
@@ -28,6 +30,7 @@ __all__ = [
     "GraphTransformer",
     "GraphTransformerLayer",
     "LearnableAutomaton",
+    "LearnedEncoding",
     "LinearEncoder",
     "MultiHeadAttention",
     "NodeInput",
@@ -36,5 +39,6 @@ __all__ = [
     "WalkBasis",
     "WalkInput",
     "attend",
+    "learned",
     "walk_basis",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -73,6 +74,21 @@ class GAPEEncoder(Encoder):
     def layers(self) -> list[GAPE]:
         """The automata, as :class:`gape.nn.GAPE`."""
         return [layer for layer in self.automata if isinstance(layer, GAPE)]
+
+    @property
+    def basis_settings(self) -> dict[str, Any]:
+        """What :class:`gape.pyg.AddWalkBasis` has to compute so that one basis serves all the layers."""
+        each = [layer.basis_settings for layer in self.layers]
+        matrices = {needed["matrix"] for needed in each}
+        if len(matrices) > 1:
+            raise ValueError(f"layers on different walk matrices ({', '.join(sorted(matrices))}) cannot share a basis")
+        sizes = [needed["vectors"] for needed in each]
+        return {
+            "matrix": each[0]["matrix"],
+            "vectors": None if None in sizes else max(sizes),
+            "complete": any(needed["complete"] for needed in each),
+            "returns": max(needed["returns"] for needed in each),
+        }
 
     def forward(self, encoding: Tensor | WalkInput | None, pattern: AttentionPattern) -> Tensor:
         """``[num_nodes, hidden]``; zeros ``[num_nodes, 1]`` with pairs alone. A tensor counts as ``fixed``."""

@@ -1,0 +1,59 @@
+"""Learnable encodings by name: from a data set to a trained step."""
+
+import numpy as np
+import pytest
+import torch
+
+from gape.data.dataset import GraphDataset
+from gape.data.flat import FlatGraphs
+from gape.data.split import Split
+from gape.data.task import Task
+from gape.nn import LEARNED, GraphTransformer, learned
+
+
+def dataset(categories: int) -> GraphDataset:
+    sizes, edges = (
+        [3, 4, 5],
+        [[(0, 1), (1, 2), (0, 2)], [(0, 1), (1, 2), (2, 3)], [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]],
+    )
+    x = np.arange(12)[:, None] % max(categories, 1)
+    graphs = FlatGraphs.from_edges(sizes, edges, y=np.array([0.0, 1.0, 2.0]), x=x if categories else None)
+    task = Task("toy", level="graph", metric="mae", num_classes=0, node_categories=(categories,) if categories else ())
+    return GraphDataset(graphs, task, [Split([0, 1, 2], [], [])], provenance="drawn by hand")
+
+
+@pytest.mark.parametrize("name", LEARNED)
+@pytest.mark.parametrize("categories", [0, 3])
+def test_every_name_trains_on_a_prepared_data_set_as_on_the_fly(name, categories):
+    plain, encoding = dataset(categories), learned(name)
+    torch.manual_seed(0)
+    encoder = encoding.encoder(16, plain.node_categories)
+    inputs = categories or "constant"
+    model = GraphTransformer(inputs=inputs, out_channels=1, layers=1, hidden=16, heads=2, encoding=encoder)
+    batch = encoding.prepare(plain, plain.node_categories).batch()
+    given = encoding.given(batch)
+    assert given.basis is not None
+    out = model(batch.x, batch.edge_index, batch.batch, given)
+    out.square().sum().backward()
+    assert all(parameter.grad is not None for parameter in encoder.parameters())
+    model.eval()
+    fly = type(given)(labels=given.labels, fixed=given.fixed)
+    found, expected = (model(batch.x, batch.edge_index, batch.batch, one) for one in (given, fly))
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_preparing_leaves_the_random_numbers_alone():
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    learned("gape-learned-closed").prepare(dataset(3), (3,))
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_options_reach_the_automata_and_unknown_names_are_refused():
+    encoding = learned("gape-learned-typed", learn=False, states=4, walks=0)
+    encoder = encoding.encoder(8, (3,))
+    assert encoder.beside is None
+    assert not encoder.layers[0].machine.initial.requires_grad
+    with pytest.raises(ValueError, match="gape-learned-node"):
+        learned("gape-learned-edge")

@@ -9,7 +9,7 @@ from gape.cli import main
 from gape.translation.collect import collect, read_results
 from gape.translation.run_folder import RunFolder
 from gape.translation.schedule import next_rate
-from gape.translation.settings import Settings, TrainingSettings, preset
+from gape.translation.settings import PRESETS, Settings, TrainingSettings, preset
 from gape.translation.table import translation_table
 from gape.translation.training import train
 from gape.translation.translator import translate
@@ -100,9 +100,7 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
         (tmp_path / f"{part}.en").write_text("".join(f"{line}\n" for line in corpus.source))
         (tmp_path / f"{part}.vi").write_text("".join(f"{line}\n" for line in corpus.target))
     tiny = settings()
-    monkeypatch.setitem(
-        __import__("gape.translation.settings").translation.settings.PRESETS, "small", (tiny.model, tiny.training)
-    )
+    monkeypatch.setitem(PRESETS, "small", (tiny.model, tiny.training))
 
     def call(*words):
         with pytest.raises(SystemExit) as exit_:

@@ -112,8 +112,8 @@ def run(
     from rich.console import Console
 
     from gape.files.atomic import replacing
-    from gape.translation.progress import sentence_bar
     from gape.translation.run_folder import RunFolder
+    from gape.translation.sentence_bar import sentence_bar
     from gape.translation.settings import BeamSettings
     from gape.translation.text import read_lines, refuse_empty
     from gape.translation.translator import translate as translate_lines
@@ -149,6 +149,7 @@ def rows(
     data: DataOption = "evbnews",
     seed: SeedOption = 147,
     threads: ThreadsOption = 1,
+    drop_empty: EmptyOption = False,
     out: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs-translation"),
     results: Annotated[Path, typer.Option(help="File of the results.")] = Path("results/translation.jsonl"),
     data_dir: DataDirOption = None,
@@ -164,7 +165,7 @@ def rows(
 
     names = encoding.split(",") if encoding else list(ROWS)
     runs = row_settings(names, preset_name=preset, data=data, steps=steps, seed=seed)
-    session = _session(data, data_dir, threads, drop_empty=False)
+    session = _session(data, data_dir, threads, drop_empty)
     left = run_rows(
         runs,
         lambda name, settings: session.train(settings, out / name, minutes),
@@ -184,7 +185,10 @@ def _use_threads(threads: int | None) -> None:
 
 def _session(data: str, data_dir: Path | None, threads: int | None, drop_empty: bool) -> Session:
     """The text once, for one run or many."""
-    from gape.translation.session import Session
+    try:
+        from gape.translation.session import Session
+    except ModuleNotFoundError as error:
+        raise ImportError(f"training translation models needs {error.name}: pip install 'gape[mt]'") from error
 
     _use_threads(threads)
     return Session.open(data, data_dir, drop_empty=drop_empty)

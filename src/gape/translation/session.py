@@ -9,7 +9,8 @@ from typing import Any
 from rich.console import Console
 
 from gape.data.folder import data_folder
-from gape.translation.progress import sentence_bar, training_callbacks
+from gape.translation.progress import training_callbacks
+from gape.translation.sentence_bar import sentence_bar
 from gape.translation.settings import Settings
 from gape.translation.splits import Splits, load_splits
 from gape.translation.training import train

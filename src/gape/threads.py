@@ -23,11 +23,12 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         >>> map_threads(lambda x: x + 1, [1, 2, 3])
         [2, 3, 4]
     """
-    threads = torch.get_num_threads()
+    threads, inference = torch.get_num_threads(), torch.is_inference_mode_enabled()
 
     def alone(item: T) -> R:
         torch.set_num_threads(1)
-        with torch.no_grad():
+        # Tensors made in inference mode may be written to only in it, and a thread does not inherit it.
+        with torch.inference_mode(inference), torch.no_grad():
             return function(item)
 
     if threads == 1 or len(items) < 2:

@@ -136,17 +136,17 @@ def test_a_diverging_mate_does_not_stop_a_series():
 def test_typed_transitions_on_a_long_path_are_summed_exactly(by):
     nodes = 2000
     graph = path(nodes, labels=[i % 2 for i in range(nodes)], edge_type=[i % 2 for i in range(nodes - 1)])
-    turn = gape.Automaton.random(states=3, damping=1.0, seed=1).transition
+    turn = gape.Automaton.random(states=3, damping=1.05, seed=1).transition
     automaton = gape.Automaton(np.ones((3, 2)), torch.stack([turn, turn.T]), transition_by=by)
     solution = gape.solve(automaton, graph)
     assert solution.status == [gape.Status.RUN_SUM]
-    # μ and its inverse in turn: every row is one of two, plus as many pairs of ones as came before.
+    assert float(solution.residual) == 0.0
     expected = np.zeros((nodes, 3))
     row = np.zeros(3)
     for i in range(nodes):
         row = (row @ (turn if i % 2 else turn.T).numpy() if i else row) + 1.0
         expected[i] = row
-    np.testing.assert_allclose(solution.weights, expected, rtol=1e-9, atol=1e-8)
+    np.testing.assert_allclose(solution.weights, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=str)
@@ -168,3 +168,46 @@ def test_least_squares_weights_are_the_same_with_and_without_gradients(solver, m
     (gradient,) = torch.autograd.grad((solution.weights * probe).sum(), followed.initial)
     pulled = (inverse.T @ probe.numpy().reshape(-1)).reshape(7, 3)
     np.testing.assert_allclose(gradient, (np.eye(2)[ring.labels.numpy()].T @ pulled).T, atol=1e-8)
+
+
+@pytest.mark.parametrize("matrix", ["adjacency", "random_walk", "random_walk_in", "symmetric"])
+@pytest.mark.parametrize("labels", [1, 3, 12])
+def test_singular_undirected_graphs_are_settled_together_and_get_the_pseudo_inverse(matrix, labels, monkeypatch):
+    # Connected or not (an eigenvalue as often as there are components), with isolated nodes, regular mates between.
+    monkeypatch.setattr("gape.solvers.settle.Kronecker", None)
+    rng = np.random.default_rng(labels)
+    graphs = [gape.as_graph(nx.gnp_random_graph(int(n), 0.3, seed=int(n))) for n in rng.integers(2, 12, 12)]
+    graphs = [g.with_labels(rng.integers(0, labels, g.num_nodes)) for g in graphs]
+    automaton = gape.Automaton.stochastic(states=3, labels=labels, seed=1)
+    solution = gape.solve(automaton, graphs, matrix=matrix, on_singular="least_squares")
+    assert gape.Status.LEAST_SQUARES in solution.status
+    first = 0
+    for graph, status, residual in zip(graphs, solution.status, solution.residual.tolist(), strict=True):
+        dense = graph.walk(matrix).dense()[0].numpy()
+        system = np.eye(3 * len(dense)) - np.kron(dense.T, automaton.transition.numpy().T)
+        source = automaton.initial.numpy()[:, graph.labels.numpy() if labels > 1 else [0] * len(dense)].T.reshape(-1)
+        shortest = np.linalg.pinv(system, rcond=1e-11) @ source
+        gap = np.linalg.norm(system @ shortest - source) / np.linalg.norm(source)
+        weights = solution.weights[first : first + len(dense)].reshape(-1)
+        np.testing.assert_allclose(weights, shortest, atol=1e-8 * max(1.0, np.abs(shortest).max()))
+        assert (status is gape.Status.LEAST_SQUARES) == (gap > 1e-8)
+        assert residual == pytest.approx(gap, abs=1e-10)
+        first += len(dense)
+
+
+@pytest.mark.parametrize("damping", [0.02, 0.9])
+def test_inference_mode_gives_the_same_weights_and_leaves_the_graph_fit_for_training(damping, monkeypatch):
+    monkeypatch.setattr("gape.graph.PART_NODES", 50)
+    automaton = gape.Automaton.random(states=3, damping=damping)
+    expected = gape.solve(automaton, [TRIANGLE] * 60, matrix="random_walk").weights
+    graph = gape.Graph.union([gape.Graph(TRIANGLE.edge_index, 3)] * 60)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with torch.inference_mode():
+            assert torch.equal(gape.solve(automaton, graph, matrix="random_walk").weights, expected)
+    finally:
+        torch.set_num_threads(before)
+    followed = gape.Automaton(automaton.initial, automaton.transition.clone().requires_grad_())
+    gape.solve(followed, graph, matrix="random_walk").weights.sum().backward()
+    assert bool(torch.isfinite(followed.transition.grad).all())

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gape.solvers.outcome import SINGULAR_GAP, Outcome, judge
 from gape.solvers.problem import Problem
-from gape.solvers.projected import Triangular, distances
+from gape.solvers.projected import Triangular, distances, equal_but_for_rounding
 from gape.solvers.spectral import Spectral
 
 # The largest graph for which all eigenvectors are computed.
@@ -60,10 +60,7 @@ def deflated(problem: Problem) -> tuple[Outcome, Tensor]:
 
 def _null_projectors(theta: Tensor, mu: Tensor) -> tuple[Tensor, Tensor]:
     """Orthogonal projectors on the right and on the left null vectors of 1 - θμ, ``[graphs, k, k]`` each."""
-    # Most graphs share their θ but for rounding: one decomposition does for all of them.
-    mantissa, exponent = torch.frexp(theta)
-    rounded = torch.ldexp((mantissa * 2.0**40).round() * 2.0**-40, exponent)
-    values, which = torch.unique(rounded, return_inverse=True)
+    values, which = equal_but_for_rounding(theta)
     eye = torch.eye(len(mu), dtype=mu.dtype, device=mu.device)
     u, sizes, vh = torch.linalg.svd(eye - values[:, None, None] * mu)
     null = (sizes <= SINGULAR_GAP).to(mu.dtype).unsqueeze(-1)

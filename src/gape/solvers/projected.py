@@ -73,18 +73,12 @@ def solve_diagonal(
         A singular row gets the shortest least-squares solution.
     """
     turned = source.to(torch.complex128) @ form.vectors
-    poles = 1.0 - theta.unsqueeze(-1) * form.eigenvalues
     near = distance < SINGULAR_GAP
-    poles = torch.where(poles == 0, torch.ones_like(poles), poles)
     if form.normal:
-        turned = turned / poles
+        poles = 1.0 - theta.unsqueeze(-1) * form.eigenvalues
+        turned = turned / torch.where(poles == 0, torch.ones_like(poles), poles)
     else:
-        # Column by column: what the earlier columns pass on is one matrix-vector product with T's column.
-        for j in range(turned.shape[-1]):
-            column = turned[..., j]
-            if j:
-                column = column + theta * (turned[..., :j] @ form.upper[:j, j])
-            turned[..., j] = column / poles[..., j]
+        turned = _substitute(theta, form, turned)
     y = turned @ form.vectors.mH
     y = y if source.is_complex() or mu.is_complex() else y.real
     gap = torch.zeros(theta.shape, dtype=torch.float64, device=theta.device)
@@ -92,11 +86,41 @@ def solve_diagonal(
         rows = near.nonzero(as_tuple=True)
         eye = torch.eye(len(mu), dtype=mu.dtype, device=mu.device)
         # Row vectors: y (I - θμ) = s.
-        operator = eye - theta[rows][:, None, None] * mu
-        solved = source[rows].to(y.dtype).unsqueeze(1) @ torch.linalg.pinv(operator, atol=SINGULAR_GAP).to(y.dtype)
+        values, which = equal_but_for_rounding(theta[rows])
+        operator = eye - values[:, None, None] * mu
+        inverse = torch.linalg.pinv(operator, atol=SINGULAR_GAP).to(y.dtype)
+        operator = operator[which]
+        solved = source[rows].to(y.dtype).unsqueeze(1) @ inverse[which]
         y[rows] = solved.squeeze(1)
         gap[rows] = torch.linalg.vector_norm(solved @ operator.to(y.dtype) - source[rows].unsqueeze(1), dim=(1, 2))
     return y, gap
+
+
+def equal_but_for_rounding(theta: Tensor) -> tuple[Tensor, Tensor]:
+    """The different values of ``theta`` and which of them each is; differences below 1e-13, relatively, do not count.
+
+    Thousands of molecules share the eigenvalue that makes them singular: what it takes is computed once.
+    """
+    mantissa, exponent = torch.frexp(theta)
+    values, which = torch.unique(torch.ldexp((mantissa * 2.0**44).round() * 2.0**-44, exponent), return_inverse=True)
+    return values, which
+
+
+def _substitute(theta: Tensor, form: Triangular, source: Tensor) -> Tensor:
+    """``Y`` with ``Y = diag(θ) Y T + S``, column by column, for ``source`` ``[P, J, k]``."""
+    # A column at a time lies together in memory, and what the earlier ones pass on to eight of them is one product.
+    shape, theta = source.shape, theta.flatten()
+    y = source.flatten(0, 1).T.contiguous()
+    for start in range(0, len(y), 8):
+        stop = min(start + 8, len(y))
+        if start:
+            y[start:stop] += theta * (form.upper[:start, start:stop].T @ y[:start])
+        for j in range(start, stop):
+            if j > start:
+                y[j] += theta * (form.upper[start:j, j] @ y[start:j])
+            pole = 1.0 - theta * form.upper[j, j]
+            y[j] /= torch.where(pole == 0, torch.ones_like(pole), pole)
+    return y.T.reshape(shape)
 
 
 def solve_matrix(h: Tensor, mu: Tensor, form: Triangular, source: Tensor, *, upper: bool) -> Tensor:

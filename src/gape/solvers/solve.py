@@ -60,14 +60,36 @@ def solve(
         raise ValueError(f"automaton must be a gape.Automaton, got {type(automaton).__name__}")
     if on_singular not in ("raise", "least_squares"):
         raise ValueError(f"on_singular must be 'raise' or 'least_squares', got {on_singular!r}")
-    graph = as_graph(graph)
+    # Not in inference mode, whatever the caller is in: what graphs keep for later has to be fit for training.
+    recording = torch.is_grad_enabled()
+    with torch.inference_mode(False), torch.set_grad_enabled(recording):
+        solution = _solve(automaton, as_graph(graph), solver or Auto(), matrix, basis, on_singular, dtype)
+    failed = set(solution.status) - {Status.RUN_SUM, Status.LEAST_SQUARES}
+    if throw and failed - {Status.ALGEBRAIC}:
+        raise _error(solution)
+    if Status.ALGEBRAIC in failed:
+        number = solution.status.count(Status.ALGEBRAIC)
+        warnings.warn(
+            f"{number} of {len(solution.status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning, stacklevel=2
+        )
+    return solution
+
+
+def _solve(
+    automaton: Automaton,
+    graph: Graph,
+    solver: AnySolver,
+    matrix: str,
+    basis: GraphBasis | None,
+    on_singular: OnSingular,
+    dtype: torch.dtype | None,
+) -> Solution:
     check_fit(automaton, graph)
     if basis is not None:
         basis.check(graph, matrix)
         pieces: list[tuple[Graph, Basis | None]] = list(zip(basis.graph.parts, basis.parts, strict=True))
     else:
         pieces = [(part, None) for part in graph.parts]
-    solver = solver or Auto()
     if torch.is_grad_enabled() and requires_grad(automaton, graph):
         solved = [solve_part(automaton, part, solver, matrix, ready) for part, ready in pieces]
         weights = torch.cat([piece.weights for piece in solved]).to(dtype or automaton.dtype)
@@ -80,16 +102,7 @@ def solve(
             return solve_part(automaton, part, solver, matrix, ready, out=weights[starts[i] : starts[i + 1]])
 
         solved = map_threads(solve_piece, range(len(pieces)))
-    solution = _collect(weights, solved, on_singular)
-    failed = set(solution.status) - {Status.RUN_SUM, Status.LEAST_SQUARES}
-    if throw and failed - {Status.ALGEBRAIC}:
-        raise _error(solution)
-    if Status.ALGEBRAIC in failed:
-        number = solution.status.count(Status.ALGEBRAIC)
-        warnings.warn(
-            f"{number} of {len(solution.status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning, stacklevel=2
-        )
-    return solution
+    return _collect(weights, solved, on_singular)
 
 
 def _collect(weights: Tensor, results: list[Solved], on_singular: OnSingular) -> Solution:

@@ -54,6 +54,7 @@ def test_bench_refuses_what_makes_no_sense(capsys, tmp_path):
         assert message in err
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_says_why_and_does_not_stop_the_others(capsys, tmp_path, monkeypatch):
     monkeypatch.delenv("GAPE_DATA", raising=False)
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nothing to download from

@@ -166,7 +166,7 @@ def _notes(
         notes.append("†: a run was stopped by time, not by the schedule.")
     if {"cycles", "cycles-v"} & set(chosen):
         notes.append(
-            "CYCLES and CYCLES-V are reconstructions, calibrated on the published order of scores: that scores come near "
+            "CYCLES and CYCLES-V are reconstructions, calibrated on the published order of scores: that ours come near "
             "the paper's says little. PLANAR and the block models are generated, too, where results say so."
         )
     if "csl" in chosen:

@@ -24,6 +24,8 @@ def work(cell: Cell, options: Any, pipe: Connection) -> None:
         from gape.bench.run import run
 
         result = run(cell, options, lambda fold, folds, line: pipe.send(("epoch", fold, folds, line)))
+    except BrokenPipeError:
+        return  # nobody is left who would start the next cell; this one goes on when it is asked for again
     except (ValueError, OSError, ArithmeticError, ImportError, RuntimeError) as error:
         if os.environ.get("GAPE_TRACEBACK"):
             raise

@@ -134,3 +134,21 @@ def test_training_steps_can_repeat_on_one_graph_object():
             gape.solve(automaton, graph, matrix="random_walk").weights.square().sum().backward()
             gradients.append(edge_weight.grad.clone())
     assert torch.equal(*gradients)
+
+
+def test_a_basis_is_refused_by_automata_whose_labels_it_does_not_follow():
+    graph = gape.Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True, labels=[0, 1, 2])
+    three = gape.Automaton.random(states=2, labels=3)
+    with pytest.raises(ValueError, match="labels"):
+        gape.solve(three, graph, basis=gape.prepare(graph, labels=1))
+    with pytest.raises(ValueError, match="labels"):
+        gape.solve(gape.Automaton.random(states=2), graph, basis=gape.prepare(graph))
+    typed = gape.Automaton(three.initial, three.transition.expand(3, 2, 2))
+    with pytest.raises(ValueError, match="type"):
+        gape.solve(typed, graph, basis=gape.prepare(graph))
+    # Labels that no node has ask for nothing.
+    alike = graph.with_labels([0, 0, 0])
+    ready = gape.solve(three, alike, basis=gape.prepare(alike)).weights
+    assert torch.allclose(ready, gape.solve(three, alike).weights)
+    more = gape.Automaton.random(states=2, labels=5)
+    assert torch.allclose(gape.solve(more, graph, basis=gape.prepare(graph)).weights, gape.solve(more, graph).weights)

@@ -20,13 +20,21 @@ from gape.solvers.spectral import Spectral
 
 @dataclass(frozen=True, eq=False)
 class GraphBasis:
-    """A basis for every part of a graph batch, good for any automaton with these labels."""
+    """A basis for every part of a graph batch, good for any automaton with at least these labels."""
 
     graph: Graph
     matrix: str
+    labels: int
     parts: tuple[Basis, ...]
 
-    def check(self, graph: Graph, matrix: str) -> None:
+    def check(self, automaton: Automaton, graph: Graph, matrix: str) -> None:
+        if automaton.typed:
+            raise ValueError("transitions by type have no basis that is independent of the automaton; leave basis out")
+        if automaton.labels < self.labels or (automaton.labels > self.labels == 1 and _varied(graph.labels)):
+            raise ValueError(
+                f"the basis follows {self.labels} labels, the automaton has {automaton.labels}: "
+                f"prepare it with labels={automaton.labels}"
+            )
         if matrix != self.matrix:
             raise ValueError(f"the basis is for matrix={self.matrix!r}, the solve asks for {matrix!r}")
         mine = self.graph
@@ -72,7 +80,11 @@ def prepare(
     probe = Automaton(torch.ones(1, labels, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64))
     check_fit(probe, graph)
     parts = tuple(solver.basis(Problem.of(probe, part, matrix)) for part in graph.parts)
-    return GraphBasis(graph, matrix, parts)
+    return GraphBasis(graph, matrix, labels, parts)
+
+
+def _varied(labels: Tensor | None) -> bool:
+    return labels is not None and bool(labels.any())
 
 
 def _same(a: Tensor | None, b: Tensor | None) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor
 class Status(Enum):
     """How a solve ended on one graph; the value says what it means and what to change."""
 
-    RUN_SUM = "the weights are the sum over all runs, and the only solution"
+    RUN_SUM = "the weights are the sum over all runs, by length, which converges"
     ALGEBRAIC = (
         "the weights solve the equation, but the sum over runs diverges (ρ(μ)ρ(A) ≥ 1); lower the damping below "
         "1/ρ(A), or walk on matrix='random_walk', if the run sum is what you want"
@@ -65,8 +65,9 @@ class Solution:
         residual: ``[graphs]``, ‖P - μᵀPA - αℓ‖ / ‖αℓ‖ as the solver knows it, before any rounding to float32.
         spectral_radius: ``[graphs]``, ρ(μ)·ρ(A); for typed transitions the radius of the whole operator.
         radius_kind: whether that is ``"exact"``, an upper ``"bound"`` or an ``"estimate"``.
-        separation: ``[graphs]``, min |1 - λᵢδⱼ| over the eigenvalues that the source excites; a lower bound when the
-            solver is :class:`Series`; NaN when not known.
+        separation: ``[graphs]``, min |1 - λᵢδⱼ| over the eigenvalues that the source excites, as far as the solver can
+            tell: over all of them, hence a lower bound, from :class:`Schur`, :class:`Kronecker` and :class:`Series`;
+            NaN when not known.
         unique: per graph ``True``, ``False``, or ``None`` when not known.
         solver: the name of the solver that solved each graph.
         steps: products with the walk matrix (or the size of the dense problem), the most of any graph.

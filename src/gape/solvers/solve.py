@@ -86,7 +86,7 @@ def _solve(
 ) -> Solution:
     check_fit(automaton, graph)
     if basis is not None:
-        basis.check(graph, matrix)
+        basis.check(automaton, graph, matrix)
         pieces: list[tuple[Graph, Basis | None]] = list(zip(basis.graph.parts, basis.parts, strict=True))
     else:
         pieces = [(part, None) for part in graph.parts]

@@ -93,6 +93,8 @@ def test_results_are_compared_with_the_sinusoidal_run_and_shown_beside_the_paper
     assert shown["GAPE", "ours"][0] == "missing"
     assert shown["no encoding", "ours, 2 steps"][2] == f"{by_name['none']['bleu']['test']['lower-cased']:.2f}"
     assert ("no encoding", "paper") not in shown
+    kinds = {kind for _, kind, _ in translation_table([*lines, {**by_name["none"], "seed": 1}]).lines}
+    assert {"ours, 2 steps, seed 1", "ours, 2 steps, seed 147"} < kinds
 
 
 def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatch):

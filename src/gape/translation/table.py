@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gape.bench.paper import printed
@@ -40,20 +40,31 @@ def translation_table(results: Iterable[Mapping[str, Any]]) -> Table:
         >>> translation_table([]).lines[0][2][0].text
         'missing'
     """
-    by_steps: dict[int, dict[str, Mapping[str, Any]]] = {}
-    for result in results:
-        by_steps.setdefault(result["steps"], {})[result["encoding"]] = result
+    found = list(results)
     lines: list[tuple[str, str, tuple[Entry, ...]]] = []
     for encoding in ROWS:
-        name = "no encoding" if encoding == "none" else "sinusoidal" if encoding == "sinusoidal" else NAMES[encoding]
-        runs = {steps: runs[encoding] for steps, runs in by_steps.items() if encoding in runs}
+        name = {"none": "no encoding", "sinusoidal": "sinusoidal"}.get(encoding) or NAMES[encoding]
+        runs = [result for result in found if result["encoding"] == encoding]
         if not runs:
             lines.append((name, "ours", (Entry(MISSING), *(Entry("") for _ in COLUMNS[1:]))))
-        lines += [(name, f"ours, {steps:,} steps", _entries(run)) for steps, run in sorted(runs.items())]
+        lines += [(name, _kind(run, found), _entries(run)) for run in sorted(runs, key=_order)]
         if encoding in NAMES:
             published = Entry(f"{printed('graph-performance', NAMES[encoding], 'MT')}")
             lines.append((name, PAPER, (published, *(Entry("") for _ in COLUMNS[1:]))))
     return Table("translation", "English-Vietnamese translation, BLEU", COLUMNS, tuple(lines), NOTES)
+
+
+def _order(result: Mapping[str, Any]) -> tuple[str, int, int]:
+    return result["data"], result["steps"], result["seed"]
+
+
+def _kind(result: Mapping[str, Any], all_results: Sequence[Mapping[str, Any]]) -> str:
+    """Which of our runs: its steps, and its text and seed where these differ."""
+    words = ["ours", f"{result['steps']:,} steps"]
+    for key, text in (("data", "{}"), ("seed", "seed {}")):
+        if len({other[key] for other in all_results}) > 1:
+            words.append(text.format(result[key]))
+    return ", ".join(words)
 
 
 def _entries(result: Mapping[str, Any]) -> tuple[Entry, ...]:

@@ -11,7 +11,7 @@ from gape.bench.run import RunOptions, run
 def test_two_processes_compute_what_one_does(tmp_path, tiny):
     # Layer norm, because batch norm sees the graphs of its own process only.
     cell = Cell("cycles", "rw", 41, {**tiny, "norm": "layer", "lr": "1e-3", "batch_size": "7", "max_epochs": "3"})
-    two = run(cell, RunOptions(tmp_path / "two", devices=2))
+    two = run(cell, RunOptions(tmp_path / "two", devices=2), lambda *_: None)
     one = run(cell, RunOptions(tmp_path / "one"))
     for first, second in zip(
         read_epochs(cell.folder(tmp_path / "one") / "metrics.csv"),

@@ -11,6 +11,7 @@ import torch
 from gape.bench.cell import Cell
 from gape.bench.checkpoint import Checkpoint
 from gape.bench.epochs import read_epochs
+from gape.bench.lock import locked
 from gape.bench.run import RunOptions, finished, run
 
 # What depends on the clock rather than on the settings.
@@ -21,6 +22,7 @@ import os, signal, sys, torch
 from pathlib import Path
 import gape.bench.journal as journal
 from gape.bench.cell import Cell
+from gape.bench.lock import locked
 from gape.bench.run import RunOptions, run
 
 torch.set_num_threads(1)
@@ -44,6 +46,7 @@ def test_a_cell_trains_and_leaves_a_complete_folder(tmp_path, tiny):
     result = run(cell, RunOptions(tmp_path), lambda *what: seen.append(what))
     folder = cell.folder(tmp_path)
     assert {path.name for path in folder.iterdir()} == {
+        ".lock",
         "settings.json",
         "versions.json",
         "metrics.csv",
@@ -141,6 +144,13 @@ def test_other_settings_in_the_same_folder_are_refused(tmp_path, tiny):
     path.parent.mkdir(parents=True)
     path.write_text('{"layers": 3}')
     with pytest.raises(ValueError, match="was begun with other settings"):
+        run(cell, RunOptions(tmp_path))
+
+
+def test_a_run_that_another_process_is_at_is_refused(tmp_path, tiny):
+    cell = Cell("cycles", "none", 41, tiny)
+    cell.folder(tmp_path).mkdir(parents=True)
+    with locked(cell.folder(tmp_path)), pytest.raises(ValueError, match="is being run by another process"):
         run(cell, RunOptions(tmp_path))
 
 

@@ -40,7 +40,7 @@ class Board:
         self.progress.stop()
 
     def start(self, cell: Cell) -> None:
-        self._tasks[cell.name] = self.progress.add_task(cell.name, total=None, note="encoding")
+        self._tasks[cell.name] = self.progress.add_task(cell.name, total=None, note="under way")
         self._last_line[cell.name] = time.monotonic()
         if self.progress.disable:
             self._say(f"{cell.name}: started")

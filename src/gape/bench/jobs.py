@@ -32,6 +32,7 @@ def run_cells(
     failures: list[str] = []
     waiting: list[tuple[int, Cell]] = []
     running: dict[Connection, tuple[int, Cell, Any]] = {}
+    cells = list({str(cell.folder(options.runs)): cell for cell in cells}.values())  # each once
     with board or Board(len(cells)) as shown, _one_thread():
         for place, cell in enumerate(cells):
             known = finished(cell, options.runs)

@@ -22,6 +22,7 @@ from gape.bench.cell import Cell
 from gape.bench.checkpoint import Checkpoint
 from gape.bench.encoded import EncodedDataset, encoded_dataset
 from gape.bench.evaluate import evaluate
+from gape.bench.lock import locked
 from gape.bench.network import build_network
 from gape.bench.train import train_fold
 from gape.bench.versions import versions
@@ -75,11 +76,22 @@ def run(cell: Cell, options: RunOptions | None = None, report: Report | None = N
     if known is not None:
         return known
     folder = cell.folder(options.runs)
-    _write_settings(cell, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        _write_settings(cell, folder)
+        result = _compute(cell, options, folder, report)
+        with replacing(folder / "result.json") as temporary:
+            temporary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return result
+
+
+def _compute(cell: Cell, options: RunOptions, folder: Path, report: Report | None) -> dict[str, Any]:
     encoded = encoded_dataset(cell.settings, options.data_dir)
     folds = len(encoded.dataset.splits)
     done: list[Checkpoint] = []
     tests: list[dict[str, dict[str, float]]] = []
+    if options.devices > 1:
+        report = None  # the epochs happen in other processes; metrics.csv has them
     for fold in range(folds):
         where = folder / f"fold-{fold}" if folds > 1 else folder
         where.mkdir(parents=True, exist_ok=True)
@@ -95,10 +107,7 @@ def run(cell: Cell, options: RunOptions | None = None, report: Report | None = N
         )
         done.append(state)
         tests.append(_test(cell, encoded, fold, state))
-    result = _result(cell, encoded, done, tests)
-    with replacing(folder / "result.json") as temporary:
-        temporary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return result
+    return _result(cell, encoded, done, tests)
 
 
 def _share(minutes: float | None, done: list[Checkpoint], folds: int) -> float | None:
@@ -114,7 +123,6 @@ def _write_settings(cell: Cell, folder: Path) -> None:
     text = json.dumps(cell.settings.as_dict(), indent=1, sort_keys=True)
     if path.exists() and path.read_text(encoding="utf-8").strip() != text:
         raise ValueError(f"{folder} was begun with other settings ({path.name}); remove it, or give another --out")
-    folder.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
     with replacing(folder / "versions.json") as temporary:

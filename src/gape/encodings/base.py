@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -59,11 +60,15 @@ class NodeEncoding(Encoding):
 
     def __call__(self, graph: Any) -> Tensor:
         graph = as_graph(graph)
-        return self.concatenate(map_threads(self.rows, graph.parts))
+        return self.concatenate(map_threads(self.rows, self.pieces(graph)))
+
+    def pieces(self, graph: Graph) -> Sequence[Graph]:
+        """The batch in pieces of whole graphs that are encoded one by one, or side by side."""
+        return graph.parts
 
     @abstractmethod
     def rows(self, graph: Graph) -> Tensor:
-        """The rows of a batch that fits into the processor's cache, or of a single graph."""
+        """The rows of one piece."""
 
     def concatenate(self, rows: list[Tensor]) -> Tensor:
         return (rows[0] if len(rows) == 1 else torch.cat(rows)).to(self.dtype)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from gape.encodings.pairs import Pairs
+from gape.graph import Graph
 from gape.sparse import Adjacency
 from gape.walk import WalkMatrix
 
 # Entries of the matrices that are worked on together: a few of them fit into a processor's cache.
 ENTRIES = 1 << 17
+# Entries of the matrices that are made from the edges at once.
+PIECE = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +69,18 @@ def blocks(
         slots = torch.arange(n, device=sizes.device)
         nodes = torch.where(slots < sizes[graphs, None], adjacency.ptr[graphs, None] + slots, -1)
         yield Block(graphs, nodes, flat[begin : begin + (last - first) * n * n].view(-1, n, n))
+
+
+def dense_pieces(graph: Graph) -> list[Graph]:
+    """The batch in runs of whole graphs whose dense matrices have at most ``PIECE`` entries; one for each thread."""
+    squares = graph.sizes.square().cumsum(0)
+    total = int(squares[-1])
+    pieces = max(-(-total // PIECE), min(torch.get_num_threads(), graph.num_graphs))
+    if pieces == 1:
+        return [graph]
+    ends = torch.searchsorted(squares, torch.arange(1, pieces, device=squares.device) * (total / pieces))
+    bounds = [0, *sorted({int(end) + 1 for end in ends.tolist()} - {graph.num_graphs}), graph.num_graphs]
+    return [graph.slice(first, last) for first, last in pairwise(bounds)]
 
 
 def _entries(walk: WalkMatrix, values: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:

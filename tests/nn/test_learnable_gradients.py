@@ -46,6 +46,25 @@ def test_checkpointed_closed_runs_have_the_same_gradients():
         torch.testing.assert_close(kept, again)
 
 
+def test_closed_runs_keep_no_more_than_they_may():
+    graph = graphs((40, 40, 40))
+    kept = []
+    for memory in (1.0, 1e-4):
+        seen: dict[int, int] = {}
+
+        def note(tensor: torch.Tensor, seen: dict[int, int] = seen) -> torch.Tensor:
+            seen[tensor.data_ptr()] = tensor.numel() * tensor.element_size()
+            return tensor
+
+        one = layer("typed-closed", memory=memory)
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+            one.encode(graph)
+        kept.append(sum(seen.values()))
+    all_steps = 3 * 40**2 * 6 * 5 * 8
+    assert kept[0] > all_steps
+    assert kept[1] < 0.3 * all_steps
+
+
 def test_a_frozen_automaton_keeps_its_weights_and_trains_the_rest():
     one = layer("typed-closed", learn=False, out_channels=3)
     one.encode(graphs()).sum().backward()

@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from gape.nn.steps import Steps
 from gape.sparse import Adjacency
 
-# Starts followed together.
+# Starts followed together, at most.
 STARTS = 16
 
 
@@ -86,16 +86,19 @@ def runs_back(
         adjacency: which nodes belong to which graph.
         memory: GiB that may be kept for the backward pass.
     """
-    needed = int(adjacency.sizes.square().sum()) * source.shape[1] * length * source.element_size()
-    size = adjacency.sizes[adjacency.batch]
+    each = source.shape[1] * length * source.element_size()
+    keep = int(adjacency.sizes.square().sum()) * each <= memory * 2**30
+    # A chunk that is followed again has to fit by itself.
+    together = max(1, min(STARTS, int(memory * 2**30 / (len(source) * each))))
+    size, largest = adjacency.sizes[adjacency.batch], int(adjacency.sizes.max())
     rows, found = [], []
-    for start in range(0, int(adjacency.sizes.max()), STARTS):
+    for start in range(0, largest, together):
         nodes, sizes = _by_label((size > start).nonzero().flatten(), labels, len(matrices))
         column = adjacency.local[nodes] - start
-        here = ((column >= 0) & (column < STARTS)).nonzero().flatten()
-        width = min(STARTS, int(adjacency.sizes.max()) - start)
+        here = ((column >= 0) & (column < together)).nonzero().flatten()
+        width = min(together, largest - start)
         starts = here * width + column[here]
-        course = Course(steps.among(nodes, sizes), starts, width, length, needed <= memory * 2**30)
+        course = Course(steps.among(nodes, sizes), starts, width, length, keep)
         rows.append(nodes[here])
         found.append(_follow(matrices, source[rows[-1]], course))
     joined = torch.cat(found)

@@ -17,9 +17,9 @@ from gape.graph_checks import check_graph, floats, integers
 from gape.sparse import Adjacency
 from gape.walk import WalkMatrix, walk_matrix
 
-# Parts of about this many edges keep a sparse product inside the processor's cache.
+# A part has at most about so many edges and nodes: a sparse product then stays inside the processor's cache.
 PART_EDGES = 1 << 20
-PART_NODES = 1 << 15
+PART_NODES = 160_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -314,14 +314,18 @@ def _top(values: Tensor) -> int:
 
 
 def _part_bounds(ptr: np.ndarray[Any, Any], edge_ptr: np.ndarray[Any, Any]) -> list[int]:
-    """Where each part begins, in graphs, and the number of graphs: as many whole graphs a part as fit."""
+    """Where each part begins, in graphs, and the number of graphs: whole graphs, in parts of about the same work."""
     sizes, graphs = np.diff(ptr), len(ptr) - 1
+    parts = int(max(np.ceil(edge_ptr[-1] / PART_EDGES), np.ceil(ptr[-1] / PART_NODES), 1))
+    parts += parts % 2 if parts > 1 else 0  # an even number shares out well among threads
+    most_edges = min(PART_EDGES, int(1.02 * edge_ptr[-1] / parts) + 1)
+    most_nodes = min(PART_NODES, int(1.02 * ptr[-1] / parts) + 1)
     bounds = [0]
     while bounds[-1] < graphs:
         start = bounds[-1]
         stop = min(
-            int(np.searchsorted(edge_ptr, edge_ptr[start] + PART_EDGES, "right")) - 1,
-            int(np.searchsorted(ptr, ptr[start] + PART_NODES, "right")) - 1,
+            int(np.searchsorted(edge_ptr, edge_ptr[start] + most_edges, "right")) - 1,
+            int(np.searchsorted(ptr, ptr[start] + most_nodes, "right")) - 1,
         )
         stop = min(max(stop, start + 1), graphs)
         # Stop before the first graph that would pad the others too much.

@@ -147,23 +147,37 @@ class Adjacency:
     def symmetric(self) -> bool:
         """Whether A equals its transpose.
 
-        With weights: sorts the edges and their reverses and compares. Without: compares ``rᵀAq`` with ``qᵀAr`` in
-        every graph, in exact arithmetic, for pairs of hashed integer vectors r and q. Integers of b bits miss an
-        asymmetry with probability at most 2¹⁻ᵇ: two pairs of 16 bits with 2⁻³⁰, or for more than two million edges
-        four of 11 bits with 2⁻⁴⁰.
+        With weights: sorts the edges and their reverses and compares. Without: compares ``rᵀAq`` with ``qᵀAr`` in every
+        graph, in exact arithmetic, for hashed integer vectors r and q. An asymmetric graph passes with probability
+        below 2⁻⁵⁰ (few edges a node: 64-bit vectors, modulo 2⁶⁴), 2⁻³⁰ (many: two pairs of 16 bits) or 2⁻⁴⁰ (more than
+        two million edges: four pairs of 11 bits).
         """
         if self.edge_index.shape[1] == 0:
             return True
         if self.edge_weight is not None:
             source, target = self.edge_index
             return _same_reversed(source, target, self.weights.detach(), self.num_nodes)
-        large = self.edge_index.shape[1] > 1 << 21
+        large, sparse = self.edge_index.shape[1] > 1 << 21, self.edge_index.shape[1] < 8 * self.num_nodes
+        if sparse and self.source_sorted and not large:
+            return self._same_edge_sums()
         matrix = self._by_source if self.source_sorted and not self.target_sorted else self._by_target
-        return all(self._looks_symmetric(matrix, turn, bits=11 if large else 16) for turn in range(2 if large else 1))
+        return all(self._same_products(matrix, turn, bits=11 if large else 16) for turn in range(2 if large else 1))
 
-    def _looks_symmetric(self, matrix: Tensor, turn: int, bits: int) -> bool:
+    def _same_edge_sums(self) -> bool:
+        """Σ r_u q_v - q_u r_v over the edges u → v of each graph, in 64-bit integers that wrap around."""
+        source, target = self.edge_index
+        r = mix(torch.arange(self.num_nodes, device=self.ptr.device))
+        q = mix(r)
+        gaps = r.index_select(0, source) * q.index_select(0, target)
+        gaps -= q.index_select(0, source) * r.index_select(0, target)
+        running = torch.cat([gaps.new_zeros(1), gaps.cumsum(0)])
+        edge_ptr = self._by_source.crow_indices().index_select(0, self.ptr)
+        return not bool(running.index_select(0, edge_ptr).diff().any())
+
+    def _same_products(self, matrix: Tensor, turn: int, bits: int) -> bool:
+        """The same by products with A, whose float64 sums stay below 2⁵³ and so are exact."""
         words = mix(torch.arange(self.num_nodes, device=self.ptr.device) + (turn << 40))
-        # Four small integers per node out of one scrambled word; sums of their products stay below 2⁵³.
+        # Four small integers per node out of one scrambled word: two of r, two of q.
         shifts = torch.tensor([0, 16, 32, 48], device=words.device)
         probes = ((words.unsqueeze(1) >> shifts) & ((1 << bits) - 1)).to(torch.float64)
         seen = matrix @ probes

@@ -167,10 +167,11 @@ class WalkMatrix:
     def acyclic_graphs(self) -> Tensor:
         """``[graphs]``: whether no walk comes back: every strong component is a single node without a loop.
 
-        All ``False`` for a symmetric matrix with edges, without a look at its graphs one by one.
+        All ``False`` for undirected graphs without weights, with no look at them one by one.
         """
         edges, graphs = self.adjacency.edge_index, len(self.ptr) - 1
-        if self.diagonal is not None or (edges.shape[1] and self.adjacency.symmetric):
+        undirected = edges.shape[1] and not self.adjacency.weighted and self.adjacency.symmetric
+        if self.diagonal is not None or undirected:
             return torch.zeros(graphs, dtype=torch.bool, device=self.ptr.device)
         source, target = edges.cpu().numpy()
         shape = (self.num_nodes, self.num_nodes)

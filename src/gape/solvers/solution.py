@@ -34,6 +34,9 @@ class Status(Enum):
         "the automaton or the edge weights hold NaN or infinity; they were changed after they were checked"
     )
 
+    # Members are compared by identity; Enum would hash their names, slowly, for every one of many graphs.
+    __hash__ = object.__hash__
+
     @property
     def ok(self) -> bool:
         """Whether the weights solve the equation."""

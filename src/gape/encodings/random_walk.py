@@ -13,7 +13,7 @@ from gape.encodings.powers import PowerDiagonals
 from gape.graph import Graph
 
 # Entries of the matrices worked on together, measured: fewer cost more calls, more fall out of the cache.
-CACHED = 1 << 16
+CACHED = 1 << 18
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,10 @@ from gape.sparse import Adjacency
 from gape.walk import WalkMatrix, walk_matrix
 
 # A part has at most about so many edges and nodes: a sparse product then stays inside the processor's cache.
+# And so many pairs of nodes, padded: dense matrices of its graphs then stay within 256 MB.
 PART_EDGES = 1 << 20
 PART_NODES = 160_000
+PART_PAIRS = 1 << 25
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -328,9 +330,10 @@ def _part_bounds(ptr: np.ndarray[Any, Any], edge_ptr: np.ndarray[Any, Any]) -> l
             int(np.searchsorted(ptr, ptr[start] + most_nodes, "right")) - 1,
         )
         stop = min(max(stop, start + 1), graphs)
-        # Stop before the first graph that would pad the others too much.
-        largest = np.maximum.accumulate(sizes[start:stop])
-        padded = largest * np.arange(1, stop - start + 1) > 4 * (ptr[start + 1 : stop + 1] - ptr[start]) + 4096
+        # Stop before the first graph that would pad the others too much, or make dense matrices of all too large.
+        largest, count = np.maximum.accumulate(sizes[start:stop]), np.arange(1, stop - start + 1)
+        padded = largest * count > 4 * (ptr[start + 1 : stop + 1] - ptr[start]) + 4096
+        padded |= largest**2 * count > PART_PAIRS
         if padded.any():
             stop = start + max(1, int(padded.argmax()))
         bounds.append(stop)

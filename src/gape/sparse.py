@@ -164,13 +164,13 @@ class Adjacency:
         return all(self._same_products(matrix, turn, bits=11 if large else 16) for turn in range(2 if large else 1))
 
     def _same_edge_sums(self) -> bool:
-        """Σ r_u q_v - q_u r_v over the edges u → v of each graph, in 64-bit integers that wrap around."""
+        """Σ r_u q_v - q_u r_v over the edges u → v of each graph with q = r², in 64-bit integers that wrap around."""
         source, target = self.edge_index
         r = mix(torch.arange(self.num_nodes, device=self.ptr.device))
-        q = mix(r)
-        gaps = r.index_select(0, source) * q.index_select(0, target)
-        gaps -= q.index_select(0, source) * r.index_select(0, target)
-        running = torch.cat([gaps.new_zeros(1), gaps.cumsum(0)])
+        behind, ahead = r.index_select(0, source), r.index_select(0, target)
+        gaps = (ahead - behind).mul_(behind).mul_(ahead)
+        running = torch.zeros(len(gaps) + 1, dtype=torch.int64, device=gaps.device)
+        torch.cumsum(gaps, 0, out=running[1:])
         edge_ptr = self._by_source.crow_indices().index_select(0, self.ptr)
         return not bool(running.index_select(0, edge_ptr).diff().any())
 

@@ -10,7 +10,8 @@ import typer
 
 def table(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="graph-performance, rw-ppr-graph, k-study or graph-runtime.")
+        str,
+        typer.Argument(metavar="NAME", help="graph-performance, rw-ppr-graph, k-study, graph-runtime or translation."),
     ] = "graph-performance",
     format_: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
@@ -41,6 +42,11 @@ def table(
         if measure:
             measure_runtimes(results, data_dir)
         made = runtime_table(results)
+    elif name == "translation":
+        from gape.translation.collect import read_results as read_translations
+        from gape.translation.table import translation_table
+
+        made = translation_table(read_translations(results / "translation.jsonl"))
     elif measure:
         raise ValueError(f"--measure is for graph-runtime, got {name}; figures of {name} come from `gape bench`")
     else:

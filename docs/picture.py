@@ -1,6 +1,6 @@
 """Draws docs/encodings.png: four encodings of one graph, each node coloured by its encoding.
 
-    python docs/picture.py
+python docs/picture.py
 """
 
 from pathlib import Path

@@ -23,7 +23,8 @@ from gape.bench.todays_way import Comparison, comparisons, single_graphs
 from gape.bench.workloads import SIZES, Workload, workload
 from gape.solvers import AlgebraicOnlyWarning
 
-REPEATS = 5
+REPEATS = 20
+ENOUGH_SECONDS = 10.0
 # About how long the slow side may take on each workload.
 SLOW_SECONDS = 20.0
 # Graphs on which PyG and NetworkX are timed.
@@ -136,9 +137,12 @@ def _discard(result: object) -> None:
 
 
 def best_of(repeats: int, function: Callable[[], None]) -> float:
-    """The shortest of several runs, in seconds: what the work costs when nothing else disturbs it."""
-    times = []
-    for _ in range(repeats):
+    """The shortest of several runs, in seconds: what the work costs when nothing else disturbs it.
+
+    At least three (or ``repeats``, if that is less), and no more once they have taken ten seconds.
+    """
+    times: list[float] = []
+    while len(times) < repeats and (len(times) < min(3, repeats) or sum(times) < ENOUGH_SECONDS):
         start = time.perf_counter()
         function()
         times.append(time.perf_counter() - start)

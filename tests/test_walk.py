@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gape import Graph, as_graph
-from gape.sparse import bucket_sorted, comparison_sorted
+from gape.sparse import bucket_sorted, comparison_sorted, key_sorted
 from gape.walk import NAMES
 from tests.graphs import drawn_graphs
 
@@ -304,6 +304,16 @@ def test_acyclic_is_that_of_networkx(drawn, seed):
     assert graph.walk().acyclic == nx.is_directed_acyclic_graph(oracle)
     assert graph.walk("random_walk").acyclic == graph.walk().acyclic
     assert not graph.walk("laplacian").acyclic
+
+
+def test_keys_sort_edges_without_weights():
+    rows, columns = torch.randint(0, 50, (2, 400), generator=torch.Generator().manual_seed(1))
+    starts, compressed = key_sorted(rows, columns, 50)
+    expected_starts, expected, _ = comparison_sorted(rows, columns, torch.ones(400), 50)
+    assert torch.equal(starts, expected_starts)
+    for row in range(50):
+        mine = compressed[starts[row] : starts[row + 1]].tolist()
+        assert mine == sorted(expected[starts[row] : starts[row + 1]].tolist())
 
 
 def test_both_ways_of_sorting_edges_give_the_same_products():

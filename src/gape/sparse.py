@@ -76,6 +76,8 @@ class Adjacency:
         if self.edge_weight is None:
             if end == 0 and self.source_sorted:
                 return self._by_source.crow_indices().diff().to(torch.float64)
+            if end == 1 and not self.source_sorted:
+                return self._by_target.crow_indices().diff().to(torch.float64)
             return torch.bincount(self.edge_index[end], minlength=self.num_nodes).to(torch.float64)
         zero = torch.zeros(self.num_nodes, dtype=torch.float64, device=self.ptr.device)
         return zero.index_add(0, self.edge_index[end], self.weights)
@@ -140,6 +142,8 @@ class Adjacency:
         if is_sorted:
             return _csr(_starts(rows, self.num_nodes), columns, values, self.num_nodes)
         if rows.device.type == "cpu":
+            if self.edge_weight is None and self.num_nodes < 2**31:
+                return _csr(*key_sorted(rows, columns, self.num_nodes), values, self.num_nodes)
             return _csr(*bucket_sorted(rows, columns, values, self.num_nodes), self.num_nodes)
         return _csr(*comparison_sorted(rows, columns, values, self.num_nodes), self.num_nodes)
 
@@ -160,6 +164,8 @@ class Adjacency:
         large, sparse = self.edge_index.shape[1] > 1 << 21, self.edge_index.shape[1] < 8 * self.num_nodes
         if sparse and self.source_sorted and not large:
             return self._same_edge_sums()
+        if not self.source_sorted and not torch.equal(self.out_degree, self._degree(1)):
+            return False
         matrix = self._by_source if self.source_sorted and not self.target_sorted else self._by_target
         return all(self._same_products(matrix, turn, bits=11 if large else 16) for turn in range(2 if large else 1))
 
@@ -211,6 +217,14 @@ def comparison_sorted(rows: Tensor, columns: Tensor, values: Tensor, num_rows: i
     """Starts, columns and values of the compressed rows; on any device."""
     rows, order = torch.sort(rows.to(torch.int32) if num_rows < 2**31 else rows, stable=True)
     return _starts(rows, num_rows), columns.index_select(0, order), values.index_select(0, order)
+
+
+def key_sorted(rows: Tensor, columns: Tensor, num_rows: int) -> tuple[Tensor, Tensor]:
+    """Starts and columns, where entries carry no values: one 64-bit key an entry, by NumPy's vectorised sort."""
+    keys = ((rows << 32) | columns).numpy()
+    keys.sort()
+    ordered = torch.from_numpy(keys)
+    return _starts(ordered >> 32, num_rows), ordered.to(torch.int32)  # the lower half
 
 
 def bucket_sorted(rows: Tensor, columns: Tensor, values: Tensor, num_rows: int) -> tuple[Tensor, Tensor, Tensor]:

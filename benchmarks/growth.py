@@ -24,7 +24,7 @@ def measure(edges: int, degree: int, automaton: gape.Automaton) -> str:
     def ours() -> None:
         solutions[:] = [gape.solve(automaton, gape.Graph(index, nodes), dtype=torch.float32)]
 
-    seconds = best_of(3, ours)
+    seconds = best_of(20, ours)
     steps, residual = solutions[0].steps, float(solutions[0].residual.max())
     solutions.clear()
     adjacency = gape.Graph(index, nodes).adjacency
@@ -37,7 +37,7 @@ def measure(edges: int, degree: int, automaton: gape.Automaton) -> str:
             walks.append(adjacency.push(walks[-1]))
         torch.stack(walks[:-1]).T @ coefficients
 
-    minimum = best_of(3, bare)
+    minimum = best_of(20, bare)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return (
         f"{edges:12d} {nodes:10d} {steps:6d} {seconds:8.3f} {minimum:8.3f} {seconds / minimum:5.2f}× "

@@ -221,10 +221,10 @@ def comparison_sorted(rows: Tensor, columns: Tensor, values: Tensor, num_rows: i
 
 def key_sorted(rows: Tensor, columns: Tensor, num_rows: int) -> tuple[Tensor, Tensor]:
     """Starts and columns, where entries carry no values: one 64-bit key an entry, by NumPy's vectorised sort."""
-    keys = ((rows << 32) | columns).numpy()
-    keys.sort()
-    ordered = torch.from_numpy(keys)
-    return _starts(ordered >> 32, num_rows), ordered.to(torch.int32)  # the lower half
+    keys = (rows << 32).bitwise_or_(columns)
+    keys.numpy().sort()
+    lower_half = keys.to(torch.int32)
+    return _starts(keys.bitwise_right_shift_(32), num_rows), lower_half
 
 
 def bucket_sorted(rows: Tensor, columns: Tensor, values: Tensor, num_rows: int) -> tuple[Tensor, Tensor, Tensor]:

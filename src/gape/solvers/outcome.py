@@ -40,6 +40,8 @@ class Outcome:
     steps: int
     radius_kind: str = "exact"
     settled: bool = True
+    # No weight is larger than this, if the solver knows.
+    largest: float = float("inf")
 
     PER_GRAPH: ClassVar[tuple[str, ...]] = ("residual", "spectral_radius", "separation", "unique", "status")
 

@@ -53,6 +53,7 @@ class Series:
         coefficients = problem.initial.T[problem.used_labels]
         total = _Total(problem)
         steps, exponent = 0, 0
+        bound = float(coefficients.abs().sum())  # of any weight: Σ_t max|W_t| Σ|C_t|, the first term here
         lost = torch.zeros(problem.num_graphs, dtype=torch.bool, device=walks.device)
         # ‖W_t C_t‖ ≤ √(n m) max|W_t| ‖C_t‖: a check of all graphs at once, made exact when it gets close.
         slack = _largest(problem.relative((problem.adjacency.sizes * len(coefficients)).to(torch.float64).sqrt()))
@@ -60,7 +61,8 @@ class Series:
             total.add(walks, coefficients)
             walks, coefficients, steps = problem.walk.push(walks), coefficients @ mu, steps + 1
             size = torch.linalg.vector_norm(coefficients) if single else torch.linalg.matrix_norm(coefficients, 2)
-            largest = _largest(walks)
+            largest = _largest(walks, problem.walk.nonnegative)
+            bound += largest * float(size) * coefficients.numel()
             diverged = not largest * float(size) * slack < DIVERGED
             last = steps >= self.max_steps
             if diverged or last or largest * float(size) * slack <= 1e3 * self.tolerance:
@@ -94,6 +96,7 @@ class Series:
             status=status,
             steps=steps,
             radius_kind="bound",
+            largest=bound,
         )
 
     @staticmethod
@@ -119,9 +122,11 @@ class Series:
         return bound
 
 
-def _largest(x: Tensor) -> float:
+def _largest(x: Tensor, nonnegative: bool = False) -> float:
     if x.numel() == 0:
         return 0.0
+    if nonnegative:
+        return float(x.amax())
     low, high = x.aminmax()
     return max(-float(low), float(high))
 

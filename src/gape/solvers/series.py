@@ -142,25 +142,27 @@ class _Total:
 
     def add(self, walks: Tensor, coefficients: Tensor) -> None:
         if len(self._walks) == BLOCK:
-            w, c = self._block()
+            c = torch.cat(self._coefficients)
+            w = self._rows(slice(None)).to(c.dtype)
             self._sum = w @ c if self._sum is None else self._sum.addmm_(w, c)
             self._walks, self._coefficients = [], []
         self._walks.append(walks)
         self._coefficients.append(coefficients)
 
-    def _block(self) -> tuple[Tensor, Tensor]:
-        c = torch.cat(self._coefficients)
-        w = torch.stack(self._walks).T if self._walks[0].dim() == 1 else torch.cat(self._walks, 1)
-        return w.to(c.dtype), c
+    def _rows(self, chosen: slice) -> Tensor:
+        """Some rows of the walk counts, ``[rows, steps · labels]``."""
+        parts = [walks[chosen] for walks in self._walks]
+        return torch.stack(parts).T if parts[0].dim() == 1 else torch.cat(parts, 1)
 
     def finish(self) -> Tensor:
-        w, c = self._block()
+        c = torch.cat(self._coefficients)
         if self._sum is not None:
-            return self._sum.addmm_(w, c)
-        # Rows by the thousand, so that the product is still in cache when it is rounded.
-        out = self._problem.out
+            return self._sum.addmm_(self._rows(slice(None)).to(c.dtype), c)
+        out, n = self._problem.out, len(self._walks[0])
         if out is None:
-            out = torch.empty(len(w), c.shape[1], dtype=c.dtype, device=c.device)
-        for start in range(0, len(w), ROWS):
-            out[start : start + ROWS] = w[start : start + ROWS] @ c
+            out = torch.empty(n, c.shape[1], dtype=c.dtype, device=c.device)
+        # Rows by the thousand, so that they are in cache from the counts to the rounding.
+        for start in range(0, n, ROWS):
+            rows = slice(start, start + ROWS)
+            out[rows] = self._rows(rows).to(c.dtype) @ c
         return out

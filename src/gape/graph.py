@@ -19,7 +19,7 @@ from gape.walk import WalkMatrix, walk_matrix
 
 # A part has at most about so many edges and nodes: a sparse product then stays inside the processor's cache.
 # And so many pairs of nodes, padded: dense matrices of its graphs then stay within 256 MB.
-PART_EDGES = 1 << 20
+PART_EDGES = 3 << 19
 PART_NODES = 160_000
 PART_PAIRS = 1 << 25
 

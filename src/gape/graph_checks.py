@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gape.arrays import as_tensor
+from gape.threads import map_threads
 
 if TYPE_CHECKING:
     from gape.graph import Graph
@@ -39,15 +40,8 @@ def check_graph(graph: Graph) -> None:
     index, n = graph.edge_index, graph.num_nodes
     if index.dim() != 2 or index.shape[0] != 2:
         raise ValueError(f"edge_index must have shape [2, edges], got {list(index.shape)}")
-    if index.numel():
-        low, high = (int(bound) for bound in index.aminmax())
-        if low < 0 or high >= n:
-            wrong = ((index < 0) | (index >= n)).any(0).nonzero()[0].item()
-            raise ValueError(
-                f"edge_index must name nodes from 0 to below num_nodes={n}, but edge {wrong} is "
-                f"{index[:, int(wrong)].tolist()}"
-            )
-    _check_ptr(graph)
+    _check_ptr(graph.ptr, n)
+    map_threads(lambda first: _check_edges(graph, first), range(0, graph.num_edges, CHECKED_AT_ONCE))
     for name, length, of in (
         ("edge_weight", graph.num_edges, "edge"),
         ("edge_type", graph.num_edges, "edge"),
@@ -70,27 +64,34 @@ def check_graph(graph: Graph) -> None:
             raise ValueError(f"{name} must not be negative, got {int(value[where])} on {of} {where}")
 
 
-def _check_ptr(graph: Graph) -> None:
-    ptr = graph.ptr
-    if ptr.dim() != 1 or len(ptr) < 2 or int(ptr[0]) != 0 or int(ptr[-1]) != graph.num_nodes:
+def _check_ptr(ptr: Tensor, num_nodes: int) -> None:
+    if ptr.dim() != 1 or len(ptr) < 2 or int(ptr[0]) != 0 or int(ptr[-1]) != num_nodes:
         raise ValueError(
-            f"ptr must run from 0 to num_nodes={graph.num_nodes} with one entry more than there are graphs, "
-            f"got {_shown(ptr)}"
+            f"ptr must run from 0 to num_nodes={num_nodes} with one entry more than there are graphs, got {_shown(ptr)}"
         )
     if bool((ptr.diff() < 0).any()):
         raise ValueError(f"ptr must not decrease, got {_shown(ptr)}")
-    if len(ptr) == 2 or graph.num_edges == 0:
+
+
+def _check_edges(graph: Graph, first: int) -> None:
+    """Whether the edges from number ``first`` on, as many as are checked at once, stay within their graphs."""
+    index, n = graph.edge_index[:, first : first + CHECKED_AT_ONCE], graph.num_nodes
+    low, high = (int(bound) for bound in index.aminmax())
+    if low < 0 or high >= n:
+        wrong = int(((index < 0) | (index >= n)).any(0).nonzero()[0])
+        raise ValueError(
+            f"edge_index must name nodes from 0 to below num_nodes={n}, but edge {first + wrong} is "
+            f"{index[:, wrong].tolist()}"
+        )
+    if graph.num_graphs == 1:
         return
     batch = graph.adjacency.batch
-    for first in range(0, graph.num_edges, CHECKED_AT_ONCE):
-        source, target = graph.edge_index[:, first : first + CHECKED_AT_ONCE]
-        crossing = batch.index_select(0, source) != batch.index_select(0, target)
-        if not bool(crossing.any()):
-            continue
-        edge = first + int(crossing.nonzero()[0])
-        pair = graph.edge_index[:, edge].tolist()
+    crossing = batch.index_select(0, index[0]) != batch.index_select(0, index[1])
+    if bool(crossing.any()):
+        edge = int(crossing.nonzero()[0])
+        pair = index[:, edge].tolist()
         raise ValueError(
-            f"edge {edge}, {pair}, joins graph {int(batch[pair[0]])} to graph {int(batch[pair[1]])}; "
+            f"edge {first + edge}, {pair}, joins graph {int(batch[pair[0]])} to graph {int(batch[pair[1]])}; "
             "by ptr they are different graphs"
         )
 

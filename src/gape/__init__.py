@@ -45,7 +45,7 @@ _HOME = {
     "prepare": "gape.solvers",
     "solve": "gape.solvers",
 }
-_MODULES = ("encodings", "labelling", "solvers")
+_MODULES = ("bench", "data", "encodings", "labelling", "nn", "pyg", "solvers", "translation")
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ from gape.data import GraphDataset, load
 from gape.encodings import Pairs, make
 from gape.graph import Graph
 from gape.interop import as_graph
+from gape.nn import LearnedEncoding, WalkInput, learned
 from gape.solvers import AlgebraicOnlyWarning
 from gape.store import Store
 
@@ -28,12 +29,14 @@ class EncodedDataset:
     Args:
         dataset: the whole set; carries node encodings as the attribute ``pe``.
         pairs: encodings of pairs of nodes.
+        learned: automata to be trained with the model; the data set then carries what they need of the graphs.
         certificates: how many graphs ended in which status, for encodings that solve an equation.
         seconds: what computing the encodings took, or finding them where they were kept.
     """
 
     dataset: GraphDataset
     pairs: Pairs | None = None
+    learned: LearnedEncoding | None = None
     certificates: dict[str, int] | None = None
     seconds: float = 0.0
 
@@ -45,8 +48,10 @@ class EncodedDataset:
     def batch(self, graphs: Tensor, weight: float = 1.0) -> GraphBatch:
         """The graphs of those numbers."""
         found = self.dataset.batch(graphs)
-        encoding = found.pe if "pe" in self.dataset.slices else None
-        if self.pairs is not None:
+        encoding: Tensor | WalkInput | None = found.pe if "pe" in self.dataset.slices else None
+        if self.learned is not None:
+            encoding = self.learned.given(found)
+        elif self.pairs is not None:
             encoding = _select(self.pairs, graphs).padded(fill=-1).transpose(1, 2)
         return GraphBatch(found.x, found.edge_index, found.batch, found.y, encoding, len(graphs), weight)
 
@@ -73,8 +78,12 @@ def encoded_dataset(
     if row.how == "none" or (row.how == "degree-distance" and settings.attention == "neighbours"):
         # Neighbours are at distance 1: the model counts degrees itself and needs nothing computed in advance.
         return EncodedDataset(dataset)
-    encoding = make(settings.encoding, **settings.encoding_options)
     started = time.perf_counter()
+    if row.how == "learned":
+        automata = learned(settings.encoding, **settings.encoding_options)
+        prepared = automata.prepare(dataset, dataset.node_categories)
+        return EncodedDataset(prepared, learned=automata, seconds=time.perf_counter() - started)
+    encoding = make(settings.encoding, **settings.encoding_options)
     graph: Graph = as_graph(dataset.batch())
     certificates = None
     with warnings.catch_warnings(action="ignore", category=AlgebraicOnlyWarning):  # the counts say it
@@ -91,7 +100,7 @@ def encoded_dataset(
         return EncodedDataset(dataset, pairs=found, seconds=seconds)
     if not bool(torch.isfinite(found).all()) and row.how != "spectral":
         raise ValueError(f"{encoding!r} gives values that are not finite on {dataset!r}; see `gape encode`")
-    return EncodedDataset(dataset.with_node_attribute("pe", found), None, certificates, seconds)
+    return EncodedDataset(dataset.with_node_attribute("pe", found), certificates=certificates, seconds=seconds)
 
 
 def _select(pairs: Pairs, graphs: Tensor) -> Pairs:

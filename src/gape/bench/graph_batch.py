@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape.nn import AttentionPattern
+from gape.nn import AttentionPattern, WalkInput
 
 
 @dataclass(eq=False)
@@ -31,7 +31,7 @@ class GraphBatch:
     edge_index: Tensor
     batch: Tensor
     y: Tensor
-    encoding: Tensor | None
+    encoding: Tensor | WalkInput | None
     num_graphs: int
     weight: float = 1.0
     pattern: AttentionPattern | None = None
@@ -43,6 +43,6 @@ class GraphBatch:
         moved: dict[str, Any] = {
             name: value.to(device, non_blocking=non_blocking)
             for name, value in vars(self).items()
-            if isinstance(value, Tensor)
+            if isinstance(value, Tensor | WalkInput)
         }
         return replace(self, **moved, pattern=None)

@@ -27,14 +27,16 @@ def build_network(settings: Settings, encoded: EncodedDataset) -> GraphTransform
         hidden=settings.hidden,
         heads=settings.heads,
         readout=settings.readout,
-        encoding=_encoder(settings, encoded.width),
+        encoding=_encoder(settings, encoded),
         attention=settings.attention,
         norm=settings.norm,
         dropout=settings.dropout,
     )
 
 
-def _encoder(settings: Settings, width: int) -> Encoder | None:
+def _encoder(settings: Settings, encoded: EncodedDataset) -> Encoder | None:
+    if encoded.learned is not None:
+        return encoded.learned.encoder(settings.hidden, encoded.dataset.node_categories)
     how = find(settings.encoding).how
     if how == "none":
         return None
@@ -44,4 +46,4 @@ def _encoder(settings: Settings, width: int) -> Encoder | None:
     if how == "degree-distance":
         task = task_protocol(settings.task)
         return DegreeAndDistance(settings.hidden, settings.heads, degrees=task.degrees, distances=task.distances)
-    return LinearEncoder(width, settings.hidden, flip_signs=how == "signed")
+    return LinearEncoder(encoded.width, settings.hidden, flip_signs=how == "signed")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
+from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from gape.bench.rows import find
 from gape.bench.settings import Settings
 
 # What makes a run another cell rather than the same cell with another setting.
@@ -70,26 +72,30 @@ def plain_keys() -> list[str]:
 def known_keys(settings: Settings) -> list[str]:
     """All keys that can be set for this task and encoding."""
     from gape import data, encodings
+    from gape.nn import learned_settings
 
-    options = [f"data.{name}" for name in data.options(settings.task)]
-    of_encoding = (
-        [f"encoding.{known.name}" for known in encodings.settings_of(settings.encoding)]
-        if settings.encoding in encodings.names()
-        else []
-    )
-    return plain_keys() + options + of_encoding
+    of_data = data.options(settings.task)
+    of_encoding: list[str] = []
+    if find(settings.encoding).how == "learned":
+        of_encoding = list(learned_settings())
+    elif settings.encoding in encodings.names():
+        of_encoding = [known.name for known in encodings.settings_of(settings.encoding)]
+    return plain_keys() + [f"data.{name}" for name in of_data] + [f"encoding.{name}" for name in of_encoding]
 
 
 def typed(text: str, hint: Any, name: str) -> Any:
     """What a text means for a value of that type.
 
-    >>> typed("true", bool, "x"), typed("3", int, "x"), typed("1e-3", float, "x")
-    (True, 3, 0.001)
+    >>> typed("true", bool, "x"), typed("3", int, "x"), typed("1e-3", float, "x"), typed("none", int | None, "x")
+    (True, 3, 0.001, None)
     """
     if get_origin(hint) is Literal:
         if text not in get_args(hint):
             raise ValueError(f"{name} must be one of {', '.join(get_args(hint))}, got {text!r}")
         return text
+    if NoneType in get_args(hint):
+        rest = next(kind for kind in get_args(hint) if kind is not NoneType)
+        return None if text.lower() == "none" else typed(text, rest, name)
     if hint is bool:
         if text.lower() not in ("true", "false"):
             raise ValueError(f"{name} must be true or false, got {text!r}")
@@ -114,7 +120,13 @@ def _data_value(task: str, name: str, text: str) -> Any:
 
 def _encoding_value(settings: Settings, name: str, text: str) -> Any:
     from gape import encodings
+    from gape.nn import learned_settings
 
+    if find(settings.encoding).how == "learned":
+        known = learned_settings()
+        if name not in known:
+            raise ValueError(f"{settings.encoding!r} has no setting {name!r}; it has {', '.join(known)}")
+        return typed(text, known[name], f"encoding.{name}")
     if settings.encoding not in encodings.names():
         raise ValueError(f"{settings.encoding!r} has no settings, got encoding.{name}={text}")
     made = encodings.make(settings.encoding, **{**settings.encoding_options, name: text})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-How = Literal["none", "linear", "signed", "spectral", "degree-distance"]
+How = Literal["none", "linear", "signed", "spectral", "degree-distance", "learned"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Row:
         title: in the paper's tables.
         how: how it enters the model: not at all; "linear", a linear layer, added; "signed", the same with random
             signs in training; "spectral", a small transformer, concatenated; "degree-distance", degree embeddings,
-            added, and a bias by distance.
+            added, and a bias by distance; "learned", automata trained with the model, see :mod:`gape.nn.learned`.
         width: the setting of the encoding that is the number of its features k, if it has one.
         fixed: settings of the encoding in every task.
     """
@@ -50,17 +50,29 @@ ROWS: tuple[Row, ...] = (
     Row("gape-2star-max", "GAPE**max", "linear", "states", _GAPE),
 )
 
+#: Automata that are learned with the model; not in the paper.
+LEARNED_ROWS: tuple[Row, ...] = tuple(
+    Row(name, title, "learned")
+    for name, title in {
+        "gape-learned-node": "learned, node",
+        "gape-learned-closed": "learned, closed",
+        "gape-learned-closed-node": "learned, closed + node",
+        "gape-learned-typed": "learned, typed closed + RW",
+        "gape-learned-typed-alone": "learned, typed closed",
+    }.items()
+)
+
 
 def names() -> list[str]:
-    """All that ``--encoding`` takes: the rows of the paper, and every other encoding of nodes.
+    """All that ``--encoding`` takes: the rows of the paper, learnable automata, and every other encoding of nodes.
 
     >>> names()[:4]
     ['none', 'lape', 'sa', 'rw']
     """
     from gape import encodings
 
-    paper = [row.name for row in ROWS]
-    return paper + [name for name in encodings.names() if name not in paper]
+    ours = [row.name for row in (*ROWS, *LEARNED_ROWS)]
+    return ours + [name for name in encodings.names() if name not in ours]
 
 
 def find(name: str) -> Row:
@@ -72,7 +84,7 @@ def find(name: str) -> Row:
     Traceback (most recent call last):
     ValueError: there is no encoding 'gape*'; there are none, lape, sa, rw, ...
     """
-    for row in ROWS:
+    for row in (*ROWS, *LEARNED_ROWS):
         if row.name == name:
             return row
     if name not in names():

@@ -10,7 +10,7 @@ from gape.nn.inputs import OGB_ATOM, NodeInput
 from gape.nn.layer import GraphTransformerLayer
 from gape.nn.learnable import GAPE
 from gape.nn.learnable_automaton import LearnableAutomaton
-from gape.nn.learned import LEARNED, LearnedEncoding, learned
+from gape.nn.learned import LEARNED, LearnedEncoding, learned, learned_settings
 from gape.nn.pattern import AttentionPattern
 from gape.nn.readout import Readout
 from gape.nn.spectral_attention import SpectralAttention
@@ -40,5 +40,6 @@ __all__ = [
     "WalkInput",
     "attend",
     "learned",
+    "learned_settings",
     "walk_basis",
 ]

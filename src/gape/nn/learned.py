@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
 
@@ -112,3 +112,13 @@ def learned(name: str, **options: Any) -> LearnedEncoding:
     found = LEARNED[name]
     walks = options.pop("walks", found.walks)
     return replace(found, layers=tuple({**layer, **options} for layer in found.layers), walks=walks)
+
+
+def learned_settings() -> dict[str, Any]:
+    """What can be set of a learnable encoding, by name, with its type: ``options`` of :func:`learned`.
+
+    >>> learned_settings()["damping"], learned_settings()["length"]
+    (<class 'float'>, int | None)
+    """
+    hints = get_type_hints(GAPE.__init__)
+    return {**{name: hint for name, hint in hints.items() if name not in ("out_channels", "return")}, "walks": int}

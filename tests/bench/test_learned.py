@@ -1,0 +1,61 @@
+"""Automata that are learned in the comparison: as rows, with settings of their own, resumed to the same numbers."""
+
+import json
+
+import pytest
+import torch
+
+from gape.bench.cell import Cell
+from gape.bench.encoded import encoded_dataset
+from gape.bench.network import build_network
+from gape.bench.protocol import settings
+from gape.bench.rows import find, names
+from gape.bench.run import RunOptions, run
+from gape.nn import LEARNED
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_every_learnable_encoding_is_a_row(name):
+    assert name in names()
+    assert find(name).how == "learned"
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_its_automaton_gets_gradients_from_the_loss(name, tiny):
+    encoded = encoded_dataset(settings("cycles", name, overrides=tiny))
+    torch.manual_seed(0)
+    network = build_network(settings("cycles", name, overrides=tiny), encoded)
+    batch = encoded.batch(torch.arange(4))
+    network(batch.x, batch.edge_index, batch.batch, batch.encoding).square().sum().backward()
+    weights = network.encoding.layers[0].machine
+    assert weights.transition.weight.grad.abs().max() > 0
+    assert weights.initial.grad.abs().max() > 0
+
+
+def test_a_fixed_automaton_is_the_ablation_of_learning(tiny):
+    cell = settings("cycles", "gape-learned-closed", overrides={**tiny, "encoding.learn": "false"})
+    network = build_network(cell, encoded_dataset(cell))
+    assert not any(weight.requires_grad for weight in network.encoding.layers[0].machine.parameters())
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"), [("states", "8", 8), ("length", "none", None), ("length", "12", 12), ("walks", "20", 20)]
+)
+def test_settings_are_typed(key, text, value):
+    options = settings("zinc", "gape-learned-closed", overrides={f"encoding.{key}": text}).encoding_options
+    assert options[key] == value
+    assert type(options[key]) is type(value)
+
+
+def test_an_unknown_setting_is_refused_with_those_there_are():
+    with pytest.raises(ValueError, match="'gape-learned-node' has no setting 'sates'; it has states, readout"):
+        settings("zinc", "gape-learned-node", overrides={"encoding.sates": "8"})
+
+
+def test_a_run_stopped_by_time_goes_on_to_the_same_numbers(tmp_path, tiny):
+    whole = run(Cell("cycles", "gape-learned-closed", overrides=tiny), RunOptions(runs=tmp_path / "whole"))
+    short = Cell("cycles", "gape-learned-closed", overrides=tiny, max_minutes=1e-6)
+    assert run(short, RunOptions(runs=tmp_path / "parts"))["stopped"] == "time"
+    resumed = run(Cell("cycles", "gape-learned-closed", overrides=tiny), RunOptions(runs=tmp_path / "parts"))
+    assert resumed["epochs"] == whole["epochs"]
+    assert json.dumps(resumed["folds"]) == json.dumps(whole["folds"])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gape import Graph, encode
 from gape.encodings import Encoding, Pairs, RandomWalk
-from gape.store import Store, default_folder
+from gape.store import Store
 
 RING = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
 
@@ -242,10 +242,16 @@ def test_processes_share_a_folder_without_harm(tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
-def test_the_default_folder_follows_the_environment(tmp_path, monkeypatch):
+def test_all_caches_lie_in_the_folder_that_one_variable_names(tmp_path, monkeypatch):
+    from gape.data.cache import cache_path
+    from gape.data.cycles import Cycles
+
+    def folders():
+        return [Store().folder, cache_path(Cycles()).parent]
+
     monkeypatch.setenv("GAPE_CACHE", str(tmp_path / "own"))
-    assert default_folder() == tmp_path / "own" / "encodings"
+    assert folders() == [tmp_path / "own" / "encodings", tmp_path / "own" / "data"]
     monkeypatch.delenv("GAPE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setattr(sys, "platform", "linux")
-    assert Store().folder == tmp_path / "xdg" / "gape" / "encodings"
+    assert folders() == [tmp_path / "xdg" / "gape" / "encodings", tmp_path / "xdg" / "gape" / "data"]

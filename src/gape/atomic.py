@@ -13,7 +13,8 @@ from pathlib import Path
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path in the same folder, renamed to ``path`` if the block ends well and removed if it does not.
 
-    Renaming within a folder is one step for the file system: other processes see the old file or the new one.
+    Renaming within a folder is one step for the file system: other processes see the old file or the new one. The
+    name is our own and not of :mod:`tempfile`, whose files others may not read.
 
     Example:
         >>> import tempfile

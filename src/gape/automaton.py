@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import uuid
 import zipfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gape.arrays import as_tensor, indices
+from gape.atomic import replacing
 from gape.machines import NamedMachines
 
 DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
@@ -191,20 +190,13 @@ class Automaton(NamedMachines):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a NumPy ``.npz`` file (no pickle in it), whole or not at all."""
-        path = Path(path)
         arrays: dict[str, Any] = {name: t.detach().cpu().numpy() for name, t in self._tensors().items()}
         if self.starting is not None:
             arrays["starting"] = np.array(self.starting, dtype=np.int64)
         arrays["transition_by"] = np.array(self.transition_by)
         arrays["made_by"] = np.array(self.made_by)
-        # Renamed when complete; not by tempfile, which would make the file unreadable for others.
-        temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
-        try:
-            with open(temporary, "xb") as file:
-                np.savez(file, **arrays)
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with replacing(path) as temporary, open(temporary, "xb") as file:
+            np.savez(file, **arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Automaton:

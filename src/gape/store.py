@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import time
 import warnings
 from contextlib import suppress
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gape.cache_folder import cache_folder
 from gape.encodings import Encoding, Pairs, is_collection, make
 from gape.files.entry import entry_bytes, read_entry, write_entry
 from gape.graph import Graph
@@ -33,20 +33,6 @@ QUICK = 0.1
 READING = 1e9
 # Seconds after which a temporary file counts as left behind by a process that was killed.
 ABANDONED = 3600.0
-
-
-def default_folder() -> Path:
-    """``$GAPE_CACHE``, else the platform's folder for caches and there ``gape``; in both cases then ``encodings``."""
-    chosen = os.environ.get("GAPE_CACHE")
-    if chosen:
-        return Path(chosen).expanduser() / "encodings"
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "gape" / "encodings"
 
 
 class Store:
@@ -73,7 +59,7 @@ class Store:
     =====================  ========  ========  =====
 
     Args:
-        folder: where; :func:`default_folder` if ``None``.
+        folder: where; :func:`gape.cache_folder.cache_folder` if ``None``.
         always: keep every entry, worth it or not.
 
     Example:
@@ -89,7 +75,7 @@ class Store:
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None, *, always: bool = False) -> None:
-        self.folder = default_folder() if folder is None else Path(folder).expanduser()
+        self.folder = cache_folder("encodings") if folder is None else Path(folder).expanduser()
         self.always = always
 
     def encode(self, graphs: Any, encoding: Encoding | str = "gape", **settings: Any) -> Any:

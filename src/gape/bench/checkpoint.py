@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape.files.atomic import replacing
+from gape.atomic import replacing
 
 Weights = dict[str, Tensor]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gape.files.atomic import replacing
+from gape.atomic import replacing
 
 Result = dict[str, Any]
 

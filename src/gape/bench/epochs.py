@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from gape.files.atomic import replacing
+from gape.atomic import replacing
 
 Epoch = dict[str, float]
 

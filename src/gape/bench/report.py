@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gape.atomic import replacing
 from gape.bench.cell import Cell
 from gape.bench.curves import learning_curves
 from gape.bench.drawing import drawn_encodings
 from gape.bench.tables import Table
 from gape.data import load
-from gape.files.atomic import replacing
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #222; }

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from gape.atomic import replacing
 from gape.bench.batches import FixedBatches
 from gape.bench.cell import Cell
 from gape.bench.checkpoint import Checkpoint
@@ -26,7 +27,6 @@ from gape.bench.lock import locked
 from gape.bench.network import build_network
 from gape.bench.train import train_fold
 from gape.bench.versions import versions
-from gape.files.atomic import replacing
 
 #: Told about every epoch: number of the fold, number of folds, line of metrics.csv.
 Report = Callable[[int, int, dict[str, float]], None]

@@ -11,12 +11,12 @@ from typing import Any
 
 import torch
 
+from gape.atomic import replacing
 from gape.bench.paper import printed
 from gape.bench.protocol import TASKS
 from gape.bench.rows import find
 from gape.bench.summary import Summary
 from gape.bench.tables import MISSING, PAPER, Entry, Table
-from gape.files.atomic import replacing
 
 K = 20
 REPEATS = 4

@@ -111,7 +111,7 @@ def run(
     """
     from rich.console import Console
 
-    from gape.files.atomic import replacing
+    from gape.atomic import replacing
     from gape.translation.run_folder import RunFolder
     from gape.translation.sentence_bar import sentence_bar
     from gape.translation.settings import BeamSettings

@@ -2,9 +2,7 @@
 
 import dataclasses
 import hashlib
-import os
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +10,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from gape.atomic import replacing
+from gape.cache_folder import cache_folder
 from gape.data.flat import FlatGraphs
-from gape.data.folder import cache_folder
 
 Piece = TypeVar("Piece")
 
@@ -22,20 +21,15 @@ FORMAT = 1
 
 
 def write_graphs(path: Path, graphs: FlatGraphs, settings: str) -> None:
-    """Write to a temporary name in the same folder, then rename, so that no reader sees half a file."""
+    """Write them whole or not at all, so that no reader sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {
         field.name: getattr(graphs, field.name)
         for field in dataclasses.fields(graphs)
         if getattr(graphs, field.name) is not None
     }
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, settings=np.array(settings), **arrays)
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, settings=np.array(settings), **arrays)
 
 
 def read_graphs(path: Path) -> FlatGraphs:
@@ -50,7 +44,7 @@ def read_graphs(path: Path) -> FlatGraphs:
 def cache_path(settings: object, folder: Path | None = None) -> Path:
     """The file that belongs to these settings."""
     key = hashlib.sha256(_text(settings).encode()).hexdigest()[:16]
-    return (folder or cache_folder()) / f"{type(settings).__name__.lower()}-{key}.npz"
+    return (folder or cache_folder("data")) / f"{type(settings).__name__.lower()}-{key}.npz"
 
 
 def parts_folder(settings: object, folder: Path | None = None) -> Path:
@@ -88,7 +82,7 @@ def cached(settings: object, make: Callable[[], FlatGraphs], folder: Path | None
     Args:
         settings: a frozen dataclass whose ``repr`` is complete: it is the key.
         make: called when there is no file yet.
-        folder: default :func:`~gape.data.folder.cache_folder`.
+        folder: default :func:`~gape.cache_folder.cache_folder`.
     """
     path = cache_path(settings, folder)
     if path.is_file():

@@ -1,4 +1,4 @@
-"""Where data files are looked for, where made ones are kept, and what to say when one is not there."""
+"""Where data files are looked for, and what to say when one is not there."""
 
 import os
 from collections.abc import Sequence
@@ -13,12 +13,6 @@ def data_folder(data_dir: str | Path | None = None) -> Path | None:
     """
     chosen = data_dir or os.environ.get("GAPE_DATA")
     return Path(chosen).expanduser() if chosen else None
-
-
-def cache_folder() -> Path:
-    """The folder of generated and converted data: ``GAPE_CACHE``, else ``~/.cache/gape``; then ``data``."""
-    chosen = os.environ.get("GAPE_CACHE")
-    return (Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "gape") / "data"
 
 
 def find_file(folder: Path | None, names: Sequence[str]) -> Path | None:

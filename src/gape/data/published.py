@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from gape.cache_folder import cache_folder
 from gape.data.dataset import GraphDataset
 from gape.data.flat import FlatGraphs, pointers
-from gape.data.folder import cache_folder
 from gape.data.split import Split
 from gape.data.task import Task
 
 
 def pyg_folder(folder: Path | None) -> Path:
     """Where PyG keeps its raw and processed files: ``pyg`` in the data folder, else in the cache folder."""
-    return (folder or cache_folder()) / "pyg"
+    return (folder or cache_folder("data")) / "pyg"
 
 
 def flat_from_pyg(graphs: Iterable[Any], task: Task) -> FlatGraphs:

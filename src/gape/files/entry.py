@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gape.atomic import replacing
 from gape.encodings import Pairs
-from gape.files.atomic import replacing
 
 # What zipfile, NumPy and Pairs raise on files that are cut short or have changed bits.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, OSError, RuntimeError, ValueError)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from gape.atomic import replacing
 from gape.encodings.pairs import Pairs
-from gape.files.atomic import replacing
 from gape.files.named import NamedGraphs
 
 ENDINGS = (".parquet", ".csv", ".npz", ".npy")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gape.files.atomic import replacing
+from gape.atomic import replacing
 from gape.translation.bootstrap import compare
 from gape.translation.run_folder import RunFolder
 

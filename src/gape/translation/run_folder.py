@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gape.files.atomic import replacing
+from gape.atomic import replacing
 from gape.translation.model import Transformer
 from gape.translation.settings import Settings
 from gape.translation.text import read_lines

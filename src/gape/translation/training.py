@@ -13,7 +13,7 @@ import lightning
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from gape.files.atomic import replacing
+from gape.atomic import replacing
 from gape.translation.corpus import Corpus
 from gape.translation.iwslt import read_raw_reference
 from gape.translation.prepared import prepare

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gape.files.atomic import replacing
+from gape.atomic import replacing
 from gape.translation.corpus import Corpus
 
 PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3

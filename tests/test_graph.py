@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gape import Graph
-from gape import graph as graph_module
 from gape.labelling import OneLabel
 from tests.graphs import drawn_graphs
 
@@ -245,7 +244,7 @@ def test_parts_are_whole_graphs_in_order(drawn, seed, part_nodes, part_edges):
     limits = {"PART_NODES": part_nodes, "PART_EDGES": part_edges}
     with pytest.MonkeyPatch.context() as patch:
         for name, value in limits.items():
-            patch.setattr(graph_module, name, value)
+            patch.setattr(f"gape.parts.{name}", value)
         batch = drawn.batch(np.random.default_rng(seed))
         parts = batch.parts
     assert_same(Graph.union(parts), batch)

@@ -14,14 +14,11 @@ from torch import Tensor
 
 from gape.arrays import whole_number
 from gape.graph_checks import check_graph, floats, integers
+from gape.parts import part_bounds
 from gape.sparse import Adjacency
 from gape.walk import WalkMatrix, walk_matrix
 
-# A part has at most about so many edges and nodes: a sparse product then stays inside the processor's cache.
-# And so many pairs of nodes, padded: dense matrices of its graphs then stay within 256 MB.
-PART_EDGES = 3 << 19
-PART_NODES = 160_000
-PART_PAIRS = 1 << 25
+_Which = Tensor | slice
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,7 +211,7 @@ class Graph:
             return (self,)
         if self.edge_ptr is None:
             return self._grouped.parts
-        bounds = _part_bounds(self.ptr.cpu().numpy(), self.edge_ptr.cpu().numpy())
+        bounds = part_bounds(self.ptr.cpu().numpy(), self.edge_ptr.cpu().numpy())
         if len(bounds) == 2:
             return (self,)
         return tuple(self.slice(a, b) for a, b in pairwise(bounds))
@@ -227,15 +224,8 @@ class Graph:
             return self._grouped.slice(start, stop)
         first, last = int(self.ptr[start]), int(self.ptr[stop])
         edges = slice(int(self.edge_ptr[start]), int(self.edge_ptr[stop]))
-        part = Graph(
-            self.edge_index[:, edges] - first if first else self.edge_index[:, edges],
-            last - first,
-            edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
-            labels=None if self.labels is None else self.labels[first:last],
-            edge_type=None if self.edge_type is None else self.edge_type[edges],
-            ptr=self.ptr[start : stop + 1] - first,
-            _trusted=True,
-        )
+        index = self.edge_index[:, edges] - first if first else self.edge_index[:, edges]
+        part = self._take(edges, slice(first, last), index, last - first, self.ptr[start : stop + 1] - first)
         object.__setattr__(part, "_sorted", self.adjacency.source_sorted)
         return part
 
@@ -251,15 +241,9 @@ class Graph:
         nodes[self.nodes_of(graphs)] = True
         edges = nodes[self.edge_index[0]].nonzero().flatten()
         sizes = self.sizes[graphs.sort().values]
-        return Graph(
-            (nodes.cumsum(0) - 1)[self.edge_index[:, edges]],
-            int(sizes.sum()),
-            edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
-            labels=None if self.labels is None else self.labels[nodes],
-            edge_type=None if self.edge_type is None else self.edge_type[edges],
-            ptr=torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
-            _trusted=True,
-        )
+        index = (nodes.cumsum(0) - 1)[self.edge_index[:, edges]]
+        ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        return self._take(edges, nodes, index, int(sizes.sum()), ptr)
 
     @cached_property
     def _grouped(self) -> Graph:
@@ -267,13 +251,21 @@ class Graph:
         return self._with_edges(torch.argsort(self.batch[self.edge_index[0]], stable=True))
 
     def _with_edges(self, order: Tensor) -> Graph:
+        return self._take(order, slice(None), self.edge_index[:, order], self.num_nodes, self.ptr)
+
+    def _take(self, edges: _Which, nodes: _Which, edge_index: Tensor, num_nodes: int, ptr: Tensor) -> Graph:
+        """Those edges and nodes with all that is known of them, numbered as in ``edge_index``; not checked again."""
+
+        def picked(values: Tensor | None, which: _Which) -> Tensor | None:
+            return None if values is None else values[which]
+
         return Graph(
-            self.edge_index[:, order],
-            self.num_nodes,
-            edge_weight=None if self.edge_weight is None else self.edge_weight[order],
-            labels=self.labels,
-            edge_type=None if self.edge_type is None else self.edge_type[order],
-            ptr=self.ptr,
+            edge_index,
+            num_nodes,
+            edge_weight=picked(self.edge_weight, edges),
+            labels=picked(self.labels, nodes),
+            edge_type=picked(self.edge_type, edges),
+            ptr=ptr,
             _trusted=True,
         )
 
@@ -313,28 +305,3 @@ class Graph:
 
 def _top(values: Tensor) -> int:
     return int(values.max()) + 1 if values.numel() else 0
-
-
-def _part_bounds(ptr: np.ndarray[Any, Any], edge_ptr: np.ndarray[Any, Any]) -> list[int]:
-    """Where each part begins, in graphs, and the number of graphs: whole graphs, in parts of about the same work."""
-    sizes, graphs = np.diff(ptr), len(ptr) - 1
-    parts = int(max(np.ceil(edge_ptr[-1] / PART_EDGES), np.ceil(ptr[-1] / PART_NODES), 1))
-    parts += parts % 2 if parts > 1 else 0  # an even number shares out well among threads
-    most_edges = min(PART_EDGES, int(1.02 * edge_ptr[-1] / parts) + 1)
-    most_nodes = min(PART_NODES, int(1.02 * ptr[-1] / parts) + 1)
-    bounds = [0]
-    while bounds[-1] < graphs:
-        start = bounds[-1]
-        stop = min(
-            int(np.searchsorted(edge_ptr, edge_ptr[start] + most_edges, "right")) - 1,
-            int(np.searchsorted(ptr, ptr[start] + most_nodes, "right")) - 1,
-        )
-        stop = min(max(stop, start + 1), graphs)
-        # Stop before the first graph that would pad the others too much, or make dense matrices of all too large.
-        largest, count = np.maximum.accumulate(sizes[start:stop]), np.arange(1, stop - start + 1)
-        padded = largest * count > 4 * (ptr[start + 1 : stop + 1] - ptr[start]) + 4096
-        padded |= largest**2 * count > PART_PAIRS
-        if padded.any():
-            stop = start + max(1, int(padded.argmax()))
-        bounds.append(stop)
-    return bounds

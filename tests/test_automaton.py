@@ -451,6 +451,7 @@ def test_katz_machine_is_katz_centrality():
         (lambda: Automaton.random(2.5), "states must be a whole number, got 2.5"),
         (lambda: Automaton.random("3"), "states must be a whole number, got '3'"),
         (lambda: Automaton.random(3, float("nan")), "damping must be finite, got nan"),
+        (lambda: Automaton.random(3, -1), "damping .* must be at least 0, got -1.0; -Q is as random .* so 1.0 with"),
         (lambda: Automaton.random(3, "much"), "damping must be a number, got 'much'"),
         (lambda: Automaton.random(3, labels=0), "labels must be at least 1, got 0"),
         (lambda: Automaton.random(3, labels=2, initial_labels=(2,)), r"initial_labels .* 0 … 1, got \(2,\)"),

@@ -66,5 +66,9 @@ def test_every_public_name_is_there():
         value = getattr(gape, name)
         assert getattr(value, "__module__", value.__name__).startswith("gape")
     assert set(gape.__all__) <= set(dir(gape))
+    for name in dir(gape):
+        assert getattr(gape, name) is not None
+        assert not name.startswith("_") or name == "__version__"
+    assert not {"Any", "TYPE_CHECKING", "import_module"} & set(dir(gape))
     with pytest.raises(AttributeError, match="'gape' has no attribute 'solver'"):
         gape.solver  # noqa: B018

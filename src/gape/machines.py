@@ -36,7 +36,8 @@ class NamedMachines:
 
         Args:
             states: number of states k.
-            damping: γ, the factor on the orthogonal transition matrix.
+            damping: γ ≥ 0, the factor on the orthogonal transition matrix, and so its spectral radius ρ(μ). Any size
+                is allowed: on a graph without cycles the runs sum up whatever it is, elsewhere while γ·ρ(A) < 1.
             labels: number of node labels m, each with its own initial vector.
             initial_labels: the labels on which α is not zero; all if ``None``. The translation experiment
                 (§4.1) starts runs on the first token only, ``initial_labels=(0,)`` with ``labels=2``.
@@ -46,6 +47,11 @@ class NamedMachines:
         """
         states, labels = positive(states, "states"), positive(labels, "labels")
         damping, seed = finite_number(damping, "damping"), seed_number(seed)
+        if damping < 0:
+            raise ValueError(
+                f"damping is the spectral radius of the transition matrix and must be at least 0, got {damping}; "
+                f"-Q is as random an orthogonal matrix as Q, so {-damping} with another seed does the same"
+            )
         generator = torch.Generator().manual_seed(seed)
         transition = damping * _orthogonal(states, states, generator)
         initial = (

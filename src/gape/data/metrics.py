@@ -1,5 +1,7 @@
 """How predictions are scored, over a whole set and as the published figures were."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,8 +22,12 @@ class PerBatchMean(Metric):
     It depends on how the data is cut into batches, and counts a last, smaller batch fully. Use it to compare with
     published numbers only.
 
+    Args:
+        metric: makes the other metric. It is never synchronised: a batch belongs to one process, and processes may
+            have unequal numbers of batches; what is synchronised is the sum over batches.
+
     Example:
-        >>> metric = PerBatchMean(MeanAbsoluteError())
+        >>> metric = PerBatchMean(MeanAbsoluteError)
         >>> metric.update(torch.tensor([1.0, 1.0, 1.0]), torch.zeros(3))
         >>> metric.update(torch.tensor([4.0]), torch.zeros(1))
         >>> float(metric.compute())
@@ -32,9 +38,9 @@ class PerBatchMean(Metric):
     total: Tensor
     batches: Tensor
 
-    def __init__(self, metric: Metric, **options: Any) -> None:
+    def __init__(self, metric: Callable[..., Metric], **options: Any) -> None:
         super().__init__(**options)
-        self.metric = metric
+        self.metric = metric(sync_on_compute=False)
         self.add_state("total", default=torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("batches", default=torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
 
@@ -73,12 +79,10 @@ def metrics_for(task: Task) -> MetricCollection:
     """
     metrics: dict[str, Metric]
     if task.metric == "mae":
-        metrics = {"mae": MeanAbsoluteError(), "mae_per_batch": PerBatchMean(MeanAbsoluteError())}
+        metrics = {"mae": MeanAbsoluteError(), "mae_per_batch": PerBatchMean(MeanAbsoluteError)}
     elif task.metric == "accuracy":
         metrics = {"accuracy": MulticlassAccuracy(task.num_classes, average="micro")}
     else:
-        metrics = {
-            "macro_recall": MulticlassRecall(task.num_classes, average="macro"),
-            "macro_recall_per_batch": PerBatchMean(MulticlassRecall(task.num_classes, average="macro")),
-        }
+        recall = partial(MulticlassRecall, task.num_classes, average="macro")
+        metrics = {"macro_recall": recall(), "macro_recall_per_batch": PerBatchMean(recall)}
     return MetricCollection(metrics, compute_groups=False)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """A cell trains, is finished once, and an interruption changes nothing."""
 
+import io
 import json
 import signal
 import subprocess
@@ -7,12 +8,15 @@ import sys
 
 import pytest
 import torch
+from rich.console import Console
 
+from gape.bench.board import Board
 from gape.bench.cell import Cell
 from gape.bench.checkpoint import Checkpoint
 from gape.bench.epochs import read_epochs
 from gape.bench.lock import locked
 from gape.bench.run import RunOptions, finished, run
+from gape.bench.tables import comparison
 
 # What depends on the clock rather than on the settings.
 CLOCK = ("minutes", "finished", "encoding_seconds")
@@ -21,6 +25,7 @@ KILLED = """
 import os, signal, sys, torch
 from pathlib import Path
 import gape.bench.journal as journal
+from gape.bench.board import Board
 from gape.bench.cell import Cell
 from gape.bench.lock import locked
 from gape.bench.run import RunOptions, run
@@ -161,3 +166,31 @@ def test_csl_is_the_mean_over_five_folds(tmp_path):
     assert len(result["folds"]) == len(result["epochs"]) == 5
     assert result["best_validation"]["accuracy"] == pytest.approx(sum(result["folds"]) / 5, abs=1e-6)
     assert (cell.folder(tmp_path) / "fold-4" / "metrics.csv").exists()
+
+
+def test_a_run_whose_error_is_never_finite_ends_and_says_so(tmp_path, tiny, monkeypatch):
+    # Molecules whose targets are infinite: no epoch is better than another.
+    from gape import data
+    from gape.bench import encoded
+
+    source = data.load("cycles", train=20, val=10, test=12)
+    source.task = data.Task("zinc", "graph", "mae", num_classes=0)
+    source._data.y = torch.full((42,), float("inf"))
+    monkeypatch.setattr(encoded, "load", lambda *_, **__: source)
+    small = {name: text for name, text in tiny.items() if not name.startswith("data.")}
+    cell = Cell("zinc", "none", 41, {**small, "max_epochs": "2"})
+    result = run(cell, RunOptions(tmp_path))
+    assert result["best_epochs"] == [1]
+    assert result["best_validation"]["mae"] is None
+    assert result["folds"] == [None]
+    text = (cell.folder(tmp_path) / "result.json").read_text()
+
+    def refuse(word):
+        raise AssertionError(f"{word} is not JSON")
+
+    assert json.loads(text, parse_constant=refuse) == result
+    with Board(1, Console(file=io.StringIO())) as board:
+        board.done(cell, result)
+    assert "test mae not finite at best validation" in board.console.file.getvalue()
+    table = comparison("graph-performance", [{**result, "overrides": {}}], tasks=["zinc"], encodings=["none"])
+    assert table.lines[0][2][0].text == "not finite [1]"

@@ -1,5 +1,7 @@
 """Order of graphs, losses, evaluation, time left."""
 
+import math
+
 import pytest
 import torch
 
@@ -8,6 +10,7 @@ from gape.bench.checkpoint import copied
 from gape.bench.encoded import encoded_dataset
 from gape.bench.evaluate import evaluate
 from gape.bench.losses import class_weights, loss
+from gape.bench.module import Training
 from gape.bench.network import build_network
 from gape.bench.protocol import settings
 from gape.bench.settings import Settings
@@ -90,3 +93,20 @@ def test_time_left_counts_the_halvings_that_are_due():
     assert minutes_left(cycles, 0, 1, {"epoch": 10, "lr": 5e-4, "minutes": 1.0}, None) == pytest.approx(9.9)
     assert minutes_left(cycles, 0, 1, {"epoch": 10, "lr": 5e-4, "minutes": 1.0}, 4.0) == pytest.approx(3.0)
     assert minutes_left(cycles, 3, 5, {"epoch": 10, "lr": 5e-4, "minutes": 1.0}, None) == pytest.approx(9.9 + 9.9)
+
+
+def training(encoded, **overrides):
+    cell = settings(encoded.dataset.task.name, "none", overrides={"layers": "1", "hidden": "16", **overrides})
+    split = encoded.dataset.splits[0]
+    batches = TrainingBatches(encoded, split.train, 20, seed=1), FixedBatches(encoded, split.val, 20)
+    return Training(build_network(cell, encoded), cell, encoded.dataset.task, *batches)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_loss_that_is_not_a_number_is_not_left_out_of_the_mean(csl):
+    module = training(csl)
+    for metric in (module.train_loss, module.val_loss):
+        metric.update(torch.tensor(2.0))
+        assert float(metric.compute()) == 2.0
+        metric.update(torch.tensor(float("nan")))
+        assert math.isnan(float(metric.compute()))

@@ -62,10 +62,11 @@ class Board:
 
     def done(self, cell: Cell, result: Mapping[str, Any], skipped: bool = False) -> None:
         self.finished += 1
-        best, last = (result[rule][result["metric"]] for rule in ("best_validation", "last_epoch"))
+        figures = (result[rule][result["metric"]] for rule in ("best_validation", "last_epoch"))
+        best, last = ("not finite" if figure is None else f"{figure:.4f}" for figure in figures)
         how = "was finished before" if skipped else f"{sum(result['epochs'])} epochs, {result['minutes']:.1f} min"
         self._say(
-            f"{cell.name}: test {result['metric'].replace('_', ' ')} {best:.4f} at best validation, {last:.4f} at the "
+            f"{cell.name}: test {result['metric'].replace('_', ' ')} {best} at best validation, {last} at the "
             f"last epoch ({how}, stopped by {result['stopped']}) [{self.finished}/{self.cells}]"
         )
         self._remove(cell)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -57,8 +58,8 @@ class Journal(Callback):
         state.epoch, state.minutes = int(line["epoch"]), line["minutes"]
         # The better metric, and among equals the lower loss: accuracies of small sets are often equal.
         metric = line[f"val_{metric_key(module)}"]
-        score = (-metric if module.task.regression else metric, -line["val_loss"])
-        if score > state.best_score:
+        score = (_order(-metric if module.task.regression else metric), _order(-line["val_loss"]))
+        if score > state.best_score or not state.best_weights:
             state.best_score, state.best_epoch, state.best_weights = score, state.epoch, copied(module.network)
         state.stopped = self._reason(module, trainer, state)
         if state.stopped:
@@ -97,6 +98,11 @@ class Journal(Callback):
         # Clocks of several processes differ: the first one decides.
         late = self.max_minutes is not None and state.minutes >= self.max_minutes
         return "time" if trainer.strategy.broadcast(late) else None
+
+
+def _order(value: float) -> float:
+    """What is not a number is worse than any number."""
+    return -math.inf if math.isnan(value) else value
 
 
 def metric_key(module: Training) -> str:

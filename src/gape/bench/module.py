@@ -47,7 +47,10 @@ class Training(LightningModule):
         self.network, self.settings, self.task = network, settings, task
         self.train_batches, self.val_batches = train, val
         self.fold, self.first_epoch, self._optimizer_state = fold, first_epoch, optimizer_state
-        self.train_loss, self.val_loss = MeanMetric(), MeanMetric()
+        # "disable": one loss that is not a number makes the mean none, rather than being left out with a warning.
+        # It happens: where all nodes are equal (CSL without encoding) their variance is 0, and in evaluation each of
+        # twelve batch norms stretches the distance to its running mean 300-fold, until float32 overflows.
+        self.train_loss, self.val_loss = MeanMetric(nan_strategy="disable"), MeanMetric(nan_strategy="disable")
         self.val_metrics = metrics_for(task)
 
     @property

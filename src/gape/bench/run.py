@@ -8,6 +8,7 @@ same numbers as if it had not been interrupted.
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -144,6 +145,11 @@ def _test(cell: Cell, encoded: EncodedDataset, fold: int, state: Checkpoint) -> 
     return found
 
 
+def _finite(value: float) -> float | None:
+    """The value, or None where it is infinite or not a number, which JSON cannot say."""
+    return value if math.isfinite(value) else None
+
+
 def _result(
     cell: Cell, encoded: EncodedDataset, done: list[Checkpoint], tests: list[dict[str, dict[str, float]]]
 ) -> dict[str, Any]:
@@ -157,10 +163,10 @@ def _result(
         "overrides": dict(cell.overrides),
         "metric": task.metric.replace("-", "_"),
         **{
-            rule: {name: statistics.fmean(test[rule][name] for test in tests) for name in tests[0][rule]}
+            rule: {name: _finite(statistics.fmean(test[rule][name] for test in tests)) for name in tests[0][rule]}
             for rule in tests[0]
         },
-        "folds": [test["best_validation"][task.metric.replace("-", "_")] for test in tests],
+        "folds": [_finite(test["best_validation"][task.metric.replace("-", "_")]) for test in tests],
         "epochs": [state.epoch for state in done],
         "best_epochs": [state.best_epoch for state in done],
         "stopped": "time" if "time" in reasons else "epochs" if "epochs" in reasons else "lr",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ class Summary:
     """Test figures of a cell, one a seed.
 
     Args:
-        values: in percent, or for a regression the mean absolute error.
+        values: in percent, or for a regression the mean absolute error; NaN where it was not finite.
         decimals: that are printed.
         by_time: whether a run was stopped by time.
 
@@ -41,6 +42,8 @@ class Summary:
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     def __str__(self) -> str:
+        if not math.isfinite(self.mean):
+            return f"not finite [{len(self.values)}]"
         spread = "" if self.deviation is None else f" ± {self.deviation:.{self.decimals}f}"
         seeds = "" if len(self.values) == 4 else f" [{len(self.values)}]"
         return f"{self.mean:.{self.decimals}f}{spread}{seeds}{'†' if self.by_time else ''}"
@@ -58,6 +61,7 @@ def summarise(results: Iterable[Mapping[str, Any]], rule: Rule) -> Summary | Non
         published = f"{metric}_per_batch"
         value = figures[published if rule == "last_epoch" and published in figures else metric]
         decimals = 3 if metric == "mae" else 2
+        value = math.nan if value is None else value
         values.append(value if metric == "mae" else 100 * value)
         by_time |= result["stopped"] == "time"
     return Summary(tuple(values), decimals, by_time) if values else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -134,7 +135,8 @@ def _heading(task: str) -> str:
 def _winners(
     figures: Mapping[tuple[str, str, str], Summary | None], rows: Sequence[_RowOf], words: str, task: str
 ) -> set[str]:
-    column = {title: found.values for title, *_ in rows if (found := figures[title, words, task]) is not None}
+    found = {title: summary for title, *_ in rows if (summary := figures[title, words, task]) is not None}
+    column = {title: summary.values for title, summary in found.items() if math.isfinite(summary.mean)}
     return best(column, larger=not _lower(task)) if len(column) > 1 else set()
 
 

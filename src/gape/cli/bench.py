@@ -13,8 +13,8 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[TASK]...",
-            help="cycles, cycles-v, csl, zinc, planar, pattern, cluster, pcqm4mv2, qm9-20k. The generated ones need no "
-            "data.",
+            help="cycles, cycles-v, csl, zinc, planar, pattern, cluster, pcqm4mv2, qm9-20k, directed-cycles. "
+            "The generated ones need no data.",
         ),
     ] = None,
     encoding: Annotated[

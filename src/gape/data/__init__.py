@@ -5,6 +5,7 @@ from gape.data.csl import CSL
 from gape.data.cycles import Cycles
 from gape.data.cycles_v import CyclesV
 from gape.data.dataset import GraphDataset
+from gape.data.directed_cycles import DirectedCycles
 from gape.data.flat import FlatGraphs
 from gape.data.pcqm4mv2 import PCQM4Mv2
 from gape.data.planar import Planar
@@ -21,6 +22,7 @@ __all__ = [
     "Cluster",
     "Cycles",
     "CyclesV",
+    "DirectedCycles",
     "FlatGraphs",
     "GraphDataset",
     "PCQM4Mv2",

@@ -35,11 +35,12 @@ def _widen(values: Tensor) -> Tensor:
 
 
 class GraphDataset(InMemoryDataset):  # type: ignore[misc]
-    """Undirected graphs with node features, targets, a :class:`Task` and one or more :class:`Split`.
+    """Graphs with node features, targets, a :class:`Task` and one or more :class:`Split`.
 
     A PyG ``InMemoryDataset``: ``dataset[3]`` is a ``Data``, ``dataset[:10]`` a view, a ``DataLoader`` takes it.
-    Every edge is stored in both directions. ``Data`` holds ``x`` ``[n, d]`` (int64 categories, or float32),
-    ``edge_index`` ``[2, 2m]``, ``y`` (``[1]`` or ``[n]``) and ``edge_attr`` where the source has it.
+    Undirected graphs have every edge stored in both directions. ``Data`` holds ``x`` ``[n, d]`` (int64 categories, or
+    float32), ``edge_index`` ``[2, 2m]`` (``[2, m]`` if directed), ``y`` (``[1]`` or ``[n]``) and ``edge_attr`` where
+    the source has it.
 
     The collated storage keeps integers as int16; :meth:`get` and :meth:`batch` give int64.
 
@@ -48,6 +49,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         task: level, metric, features and classes.
         splits: one split, or one a fold.
         provenance: where the graphs come from, in words; belongs into every report.
+        directed: take the edges as they are, from the first node to the second.
 
     Example:
         >>> import numpy as np
@@ -67,7 +69,9 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         (1, 0, 'accuracy')
     """
 
-    def __init__(self, graphs: FlatGraphs, task: Task, splits: Sequence[Split], provenance: str) -> None:
+    def __init__(
+        self, graphs: FlatGraphs, task: Task, splits: Sequence[Split], provenance: str, *, directed: bool = False
+    ) -> None:
         super().__init__(root=None)
         if not splits:
             raise ValueError(f"data set {task.name!r} needs at least one split, got none")
@@ -81,21 +85,23 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         self.task = task
         self.splits = tuple(splits)
         self.provenance = provenance
+        self.directed = directed
         self._places: Tensor | None = None  # the view's indices as a tensor, once it is asked for
 
         node_ptr = torch.from_numpy(graphs.node_ptr.astype(np.int64))
-        edge_ptr = 2 * torch.from_numpy(graphs.edge_ptr.astype(np.int64))
+        copies = 1 if directed else 2
+        edge_ptr = copies * torch.from_numpy(graphs.edge_ptr.astype(np.int64))
         pairs = _narrow(graphs.edges)
         # Edge i becomes columns 2i and 2i+1, once in each direction, so no sorting is needed.
-        both = torch.stack([pairs, pairs.flip(1)], dim=1).reshape(-1, 2).t().contiguous()
-        self._data = Data(x=_narrow(graphs.x), edge_index=both, y=_narrow(graphs.y))
+        stored = torch.stack([pairs, pairs.flip(1)][:copies], dim=1).reshape(-1, 2).t().contiguous()
+        self._data = Data(x=_narrow(graphs.x), edge_index=stored, y=_narrow(graphs.y))
         per_target = node_ptr if task.level == "node" else torch.arange(graphs.num_graphs + 1)
         self.slices = {"x": node_ptr, "edge_index": edge_ptr, "y": per_target}
         if graphs.edge_attr is not None:
-            self._data.edge_attr = _narrow(graphs.edge_attr).repeat_interleave(2, dim=0)
+            self._data.edge_attr = _narrow(graphs.edge_attr).repeat_interleave(copies, dim=0)
             self.slices["edge_attr"] = edge_ptr
         loops = pairs[:, 0] == pairs[:, 1]
-        if loops.any():
+        if loops.any() and not directed:
             self._drop_second_copy(loops)
 
     def _drop_second_copy(self, loops: Tensor) -> None:
@@ -241,5 +247,5 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             raise ValueError(f"{verb}() is for the whole data set {self.name!r}, this is a view of it")
 
     def __repr__(self) -> str:
-        nodes, edges = int(self.node_counts.sum()), int(self.edge_counts.sum()) // 2
+        nodes, edges = int(self.node_counts.sum()), int(self.edge_counts.sum()) // (1 if self.directed else 2)
         return f"GraphDataset({self.name!r}, graphs={len(self)}, nodes={nodes}, edges={edges})"

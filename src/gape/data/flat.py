@@ -1,4 +1,4 @@
-"""Many undirected graphs in a few flat NumPy arrays, the form that is generated, read and kept on disk."""
+"""Many graphs in a few flat NumPy arrays, the form that is generated, read and kept on disk."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,8 @@ class FlatGraphs:
     Args:
         node_ptr: ``[num_graphs + 1]``.
         edge_ptr: ``[num_graphs + 1]``.
-        edges: ``[num_edges, 2]``; every undirected edge once, as a pair of node numbers *local* to its graph.
+        edges: ``[num_edges, 2]``; every edge once, as a pair of node numbers *local* to its graph; of directed graphs
+            from the first to the second.
         x: node features, ``[num_nodes, d]``.
         y: targets, ``[num_graphs]`` or ``[num_nodes]``.
         edge_attr: edge features, ``[num_edges]`` or ``[num_edges, d]``; None if there are none.
@@ -113,7 +114,7 @@ class FlatGraphs:
 
     @property
     def edge_counts(self) -> NDArray[np.int64]:
-        """Number of undirected edges of every graph."""
+        """Number of edges of every graph."""
         return _lengths(self.edge_ptr)
 
     def graph_edges(self, index: int) -> Array:

@@ -9,6 +9,7 @@ from gape.data.csl import CSL
 from gape.data.cycles import Cycles
 from gape.data.cycles_v import CyclesV
 from gape.data.dataset import GraphDataset
+from gape.data.directed_cycles import DirectedCycles
 from gape.data.pcqm4mv2 import PCQM4Mv2
 from gape.data.planar import Planar
 from gape.data.qm9 import QM9
@@ -25,6 +26,7 @@ SOURCES: dict[str, Any] = {
     "planar": Planar,
     "pcqm4mv2": PCQM4Mv2,
     "qm9-20k": QM9,
+    "directed-cycles": DirectedCycles,
 }
 
 
@@ -32,7 +34,7 @@ def names() -> tuple[str, ...]:
     """The data sets that there are.
 
     >>> names()
-    ('zinc', 'csl', 'cycles', 'cycles-v', 'pattern', 'cluster', 'planar', 'pcqm4mv2', 'qm9-20k')
+    ('zinc', 'csl', 'cycles', 'cycles-v', 'pattern', 'cluster', 'planar', 'pcqm4mv2', 'qm9-20k', 'directed-cycles')
     """
     return tuple(SOURCES)
 

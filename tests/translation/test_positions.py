@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import gape
-from gape.encodings import Laplacian, RandomWalk, ShortestPath
+from gape.encodings import CycleSpectrum, Laplacian, RandomWalk, ShortestPath
 from gape.encodings.sequence import sequence_graph
 from gape.translation.positions import gape_table, make_positions, path_table
 
@@ -31,8 +31,8 @@ def test_gape_enters_without_scaling_or_linear_layer():
 
 def test_sinusoidal_automaton_is_the_sinusoids():
     for width in (2, 32, 256):
-        table = path_table(gape.Automaton.sinusoidal(width), 200)
-        expected = gape.encodings.Sinusoidal(width).table(200)
+        table = path_table(gape.Automaton.sinusoidal(width), 1024)
+        expected = gape.encodings.Sinusoidal(width).table(1024)
         torch.testing.assert_close(table, expected, rtol=0, atol=1e-12)
 
 
@@ -61,6 +61,26 @@ def test_the_decoder_sees_one_graph_for_all_lengths(name):
     embedded = torch.randn(1, 9, 32)
     torch.testing.assert_close(positions(embedded)[:, :4], positions(embedded[:, :4]))
     torch.testing.assert_close(positions(embedded)[:, 4:6], positions(embedded[:, 4:6], None, 4))
+
+
+def test_spectral_attention_is_a_post_norm_transformer_over_the_eigenpairs():
+    """Of 16 channels, two layers, four heads and feed-forward networks of 16, written out."""
+    positions = make_positions("sa", **PLACE).eval()
+    F = torch.nn.functional
+    length = 9
+    encoded = positions(torch.zeros(1, 12, 32), torch.tensor([length]))[0, :, 16:]
+    pairs = CycleSpectrum(pairs=20)(sequence_graph("cycle", length))[:, :length]  # of twenty, nine exist
+    x = F.linear(pairs, positions.pair.weight, positions.pair.bias)
+    assert len(positions.attention.layers) == 2
+    for layer in positions.attention.layers:
+        weights, biases = layer.self_attn.in_proj_weight.chunk(3), layer.self_attn.in_proj_bias.chunk(3)
+        q, k, v = (F.linear(x, w, b).unflatten(2, (4, 4)).transpose(1, 2) for w, b in zip(weights, biases, strict=True))
+        seen = (q @ k.mT / 2).softmax(-1) @ v
+        x = layer.norm1(x + layer.self_attn.out_proj(seen.transpose(1, 2).flatten(2)))
+        assert layer.linear1.out_features == 16
+        x = layer.norm2(x + layer.linear2(layer.linear1(x).relu()))
+    torch.testing.assert_close(encoded[:length], x.sum(1), rtol=1e-4, atol=1e-5)
+    assert not encoded[length:].any()
 
 
 def test_random_walks_are_those_of_the_path():

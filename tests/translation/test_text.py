@@ -77,6 +77,17 @@ def test_articles_are_in_one_split_only_and_nothing_tested_was_trained_on():
         split_by_article(Corpus("all", source, target), articles, held_out=15)
 
 
+def test_training_text_does_not_repeat_the_test_in_other_case_or_punctuation():
+    articles = [f"N{i // 2}" for i in range(60)]
+    # Every sentence stands in two articles, once as it is and once shouted.
+    source = tuple(f"sentence {i // 4}" if i % 4 < 2 else f'" Sentence {i // 4} ! "' for i in range(60))
+    whole = Corpus("all", source, tuple(f"câu {i}" for i in range(60)))
+    train, dev, test = split_by_article(whole, articles, held_out=3)
+    numbers = [{int("".join(filter(str.isdigit, line))) for line in part.source} for part in (train, dev, test)]
+    assert numbers[0]
+    assert not numbers[0] & (numbers[1] | numbers[2])
+
+
 def test_data_sets_are_found_in_the_iwslt_layout_and_in_a_folder_of_ones_own(write, tmp_path):
     for name in ("iwslt15-en-vi/train", "iwslt15-en-vi/tst2012", "own/train", "own/dev", "own/test"):
         write(f"{name}.en.xz", "it &apos;s\n")

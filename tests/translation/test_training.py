@@ -44,6 +44,16 @@ def test_resumed_training_ends_with_the_same_bits(mirror, tmp_path):
     assert train(settings(), mirror, tmp_path / "whole") == whole
 
 
+def test_of_equally_good_looks_the_last_is_kept_and_named(mirror, tmp_path):
+    result = train(settings(learning_rate=1e-9), mirror, tmp_path)
+    looks = json.loads((tmp_path / "history.json").read_text())
+    assert len({look["dev_bleu"] for look in looks}) == 1
+    assert result["best_step"] == looks[-1]["step"]
+    last = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
+    best = torch.load(tmp_path / "best.pt", weights_only=True)
+    assert all(torch.equal(tensor, last[f"model.{name}"]) for name, tensor in best.items())
+
+
 def test_a_whole_pass_is_a_stretch_without_steps(mirror, tmp_path):
     result = train(settings(steps=None, epochs=2, validate_every=None, tokens=2000), mirror, tmp_path)
     looks = json.loads((tmp_path / "history.json").read_text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 from gape.translation.corpus import Corpus, read_corpus
@@ -17,7 +18,8 @@ SPLIT_SEED = 2015
 def read_evbnews(data_dir: Path) -> tuple[Corpus, Corpus, Corpus]:
     """Training, development and test text. No article is in two of them.
 
-    News repeats itself: a training pair of which either side also stands in the development or test text is left out.
+    News repeats itself: a training pair of which either side also stands in the development or test text, but for
+    case, blanks and punctuation, is left out.
     """
     folder = data_dir / "evbnews-en-vi"
     paths = [find_text(folder, f"evbnews.{part}") for part in ("en", "vi", "docid")]
@@ -45,10 +47,19 @@ def split_by_article(whole: Corpus, article_of: list[str], held_out: int) -> tup
     dev_articles, test_articles = set(articles[:held_out]), set(articles[held_out : 2 * held_out])
     dev = [i for i, article in enumerate(article_of) if article in dev_articles]
     test = [i for i, article in enumerate(article_of) if article in test_articles]
-    seen = {whole.source[i] for i in dev + test} | {whole.target[i] for i in dev + test}
+    held = dev_articles | test_articles
+    seen = {_words(side[i]) for i in dev + test for side in (whole.source, whole.target)}
     train = [
         i
         for i, article in enumerate(article_of)
-        if article not in dev_articles | test_articles and whole.source[i] not in seen and whole.target[i] not in seen
+        if article not in held and _words(whole.source[i]) not in seen and _words(whole.target[i]) not in seen
     ]
     return whole.take(train, "train"), whole.take(dev, "dev"), whole.take(test, "test")
+
+
+def _words(line: str) -> str:
+    """
+    >>> _words('" Not yet , " she said .') == _words("“ not yet ” , she said")
+    True
+    """
+    return re.sub(r"\W+", "", line.lower())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from gape.translation.attention import Attention
+from gape.translation.dropout import Dropout
 from gape.translation.settings import ModelSettings
 
 
@@ -15,7 +16,7 @@ class FeedForward(nn.Sequential):
         super().__init__(
             nn.Linear(settings.width, settings.feed_forward),
             nn.ReLU(),
-            nn.Dropout(settings.dropout),
+            Dropout(settings.dropout),
             nn.Linear(settings.feed_forward, settings.width),
         )
 
@@ -27,7 +28,7 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.attention_norm, self.attention = nn.LayerNorm(settings.width), Attention(settings)
         self.feed_forward_norm, self.feed_forward = nn.LayerNorm(settings.width), FeedForward(settings)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         normed = self.attention_norm(x)
@@ -47,7 +48,7 @@ class DecoderLayer(nn.Module):
         self.self_norm, self.self_attention = nn.LayerNorm(settings.width), Attention(settings)
         self.source_norm, self.source_attention = nn.LayerNorm(settings.width), Attention(settings)
         self.feed_forward_norm, self.feed_forward = nn.LayerNorm(settings.width), FeedForward(settings)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(self, x: Tensor, mask: Tensor, source: tuple[Tensor, Tensor], source_mask: Tensor) -> Tensor:
         normed = self.self_norm(x)

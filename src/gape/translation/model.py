@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gape.translation.cross_entropy import cross_entropy
+from gape.translation.dropout import Dropout
 from gape.translation.layers import DecoderLayer, EncoderLayer
 from gape.translation.positions import Positions, make_positions
 from gape.translation.settings import ModelSettings
@@ -55,7 +57,7 @@ class Transformer(nn.Module):
             self.positions = make_positions(
                 settings.positions, width=settings.width, heads=settings.heads, limit=settings.max_positions, seed=seed
             )
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         self.register_buffer("sayable", torch.ones(vocabulary, dtype=torch.bool))
 
     def say_only(self, pieces: Iterable[int]) -> None:
@@ -81,14 +83,12 @@ class Transformer(nn.Module):
 
     def loss(self, source: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
         """Cross-entropy per target piece, with label smoothing (Szegedy et al., 2016) over what can be said."""
-        x = self.decoder_norm(self._decode(source, target[:, :-1]))
+        expected = target[:, 1:]
+        present = expected != PAD
+        x = self.decoder_norm(self._decode(source, target[:, :-1])[present])
         # Half of a joint vocabulary is never said, and scores of pieces are most of the work of a small model.
-        scores = F.linear(x, self.embedding.weight[self.sayable])
         rank = self.sayable.cumsum(0) - 1
-        expected = rank[target[:, 1:]].masked_fill(target[:, 1:] == PAD, -1)
-        return F.cross_entropy(
-            scores.flatten(0, 1), expected.flatten(), ignore_index=-1, label_smoothing=label_smoothing
-        )
+        return cross_entropy(x, self.embedding.weight[self.sayable], rank[expected[present]], label_smoothing)
 
     def _decode(self, source: Tensor, target: Tensor) -> Tensor:
         memory, source_mask = self.encode(source)

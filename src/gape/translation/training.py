@@ -150,14 +150,15 @@ def _test(
         scores[corpus.name] = {one.name: one.bleu for one in found}
         signatures |= {one.name: one.signature for one in found}
     looks = task.history
+    best = max(looks, key=lambda look: (look["dev_bleu"], look["step"]))  # the later of equals, as it was kept
     return {
         "encoding": task.run.model.positions,
         "data": task.run.data,
         "steps": int(looks[-1]["step"]),
         "seed": task.run.training.seed,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "best_dev_bleu": max(look["dev_bleu"] for look in looks),
-        "best_step": int(max(looks, key=lambda look: look["dev_bleu"])["step"]),
+        "best_dev_bleu": best["dev_bleu"],
+        "best_step": int(best["step"]),
         "bleu": scores,
         "signatures": signatures,
         "train_seconds": round(sum(look["seconds"] for look in looks), 1),

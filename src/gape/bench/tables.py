@@ -1,4 +1,4 @@
-"""The paper's tables, ours beside theirs; what has not been run is shown as missing."""
+"""Tables of figures, the paper's beside ours; what has not been run is shown as missing."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gape.bench.cell import Cell
-from gape.bench.paper import logged, paper_results, printed
+from gape.bench.layouts import ColumnOf, Layout, RowOf, layout
+from gape.bench.paper import logged, printed
 from gape.bench.protocol import TASKS
-from gape.bench.rows import ROWS
 from gape.bench.significance import best
 from gape.bench.summary import RULES, Summary, summarise
 
@@ -46,10 +46,6 @@ class Table:
     notes: tuple[str, ...]
 
 
-#: Row in our table, row in the paper's, encoding, overrides.
-_RowOf = tuple[str, str, str, dict[str, str]]
-
-
 def comparison(
     name: str,
     results: Iterable[Mapping[str, Any]],
@@ -57,67 +53,60 @@ def comparison(
     tasks: Sequence[str] | None = None,
     encodings: Sequence[str] | None = None,
 ) -> Table:
-    """A table of the paper from results.
+    """A table from results.
 
     Args:
-        name: "graph-performance", "rw-ppr-graph" or "k-study".
+        name: one of :func:`gape.bench.layouts.names`.
         results: of runs, see :func:`gape.bench.collect.read_results`.
         overrides: of each task, by its name: runs with exactly these are shown instead of those of the protocol.
-        tasks: the columns; those of the paper if None.
+        tasks: the columns; all if None.
         encodings: the rows; all if None.
     """
-    rows = [row for row in _rows(name) if encodings is None or row[2] in encodings]
-    columns = list(tasks or _columns(name))
-    chosen = {task: dict((overrides or {}).get(task, {})) for task in columns}
+    what, chosen = layout(name, tasks, encodings), overrides or {}
     by_cell: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for result in results:
         key = (result["task"], result["encoding"], _variant(result["overrides"]))
         by_cell.setdefault(key, []).append(result)
 
-    figures: dict[tuple[str, str, str], Summary | None] = {}
-    for title, _, encoding, extra in rows:
-        for task in columns:
-            variant = _variant(Cell(task, encoding, overrides={**chosen[task], **extra}).overrides)
+    figures: _Figures = {}
+    for row in what.rows:
+        for column in what.columns:
+            pairs = {**column.overrides, **chosen.get(column.task, {}), **row.overrides}
+            variant = _variant(Cell(column.task, row.encoding, overrides=pairs).overrides)
             for rule, words in RULES.items():
-                figures[title, words, task] = summarise(by_cell.get((task, encoding, variant), []), rule)
+                found = by_cell.get((column.task, row.encoding, variant), [])
+                figures[row.title, words, column.title] = summarise(found, rule)
 
-    lines = []
-    winners = {(words, task): _winners(figures, rows, words, task) for words in RULES.values() for task in columns}
-    for title, in_paper, *_ in rows:
+    lines: list[tuple[str, str, tuple[Entry, ...]]] = []
+    winners = {
+        (words, column.title): _winners(figures, words, column) for words in RULES.values() for column in what.columns
+    }
+    for row in what.rows:
         for words in RULES.values():
-            entries = (_entry(figures[title, words, task], title in winners[words, task]) for task in columns)
-            lines.append((title, words, tuple(entries)))
-        lines.append((title, PAPER, tuple(_printed(name, in_paper, task) for task in columns)))
-        if name == "graph-performance" and any(logged(in_paper, TASKS[task].title) is not None for task in columns):
-            lines.append((title, LOGS, tuple(_logged(in_paper, task) for task in columns)))
-    return Table(name, _TITLES[name], tuple(_heading(task) for task in columns), tuple(lines), _notes(figures, chosen))
+            entries = (
+                _entry(figures[row.title, words, column.title], row.title in winners[words, column.title])
+                for column in what.columns
+            )
+            lines.append((row.title, words, tuple(entries)))
+        if row.in_paper is not None:
+            lines += _of_paper(name, row, what.columns)
+    headings = tuple(f"{column.title} {'↓' if _lower(column.task) else '↑'}" for column in what.columns)
+    return Table(name, what.title, headings, tuple(lines), _notes(figures, what, chosen))
 
 
-_TITLES = {
-    "graph-performance": "Graph tasks: test figures, mean ± standard deviation over seeds",
-    "rw-ppr-graph": "RW and PPRP: test figures, mean ± standard deviation over seeds",
-    "k-study": "GAPE with k states: test figures, mean ± standard deviation over seeds",
-}
+#: By row, rule in words, and column.
+_Figures = dict[tuple[str, str, str], Summary | None]
 
 
-def names() -> list[str]:
-    """The tables there are."""
-    return [*_TITLES, "graph-runtime"]
-
-
-def _rows(name: str) -> list[_RowOf]:
-    if name == "graph-performance":
-        return [(row.title, row.title, row.name, {}) for row in ROWS]
-    if name == "rw-ppr-graph":
-        return [("RW", "RW", "rw", {}), ("PPRP", "PPRP", "pprp", {})]
-    if name == "k-study":
-        return [(f"k = {k}", k, "gape", {"encoding.states": k}) for k in paper_results()["table:k-study"]["rows"]]
-    raise ValueError(f"there is no table {name!r}; there are {', '.join(names())}")
-
-
-def _columns(name: str) -> list[str]:
-    titles = {column for row in paper_results()[f"table:{name}"]["rows"].values() for column in row}
-    return [task for task, protocol in TASKS.items() if protocol.title in titles]
+def _of_paper(name: str, row: RowOf, columns: Sequence[ColumnOf]) -> list[tuple[str, str, tuple[Entry, ...]]]:
+    """What the paper prints, and what the authors' logs say where they say anything."""
+    in_paper = str(row.in_paper)
+    lines = [(row.title, PAPER, tuple(_printed(name, in_paper, column.task) for column in columns))]
+    if name == "graph-performance" and any(
+        logged(in_paper, TASKS[column.task].title) is not None for column in columns
+    ):
+        lines.append((row.title, LOGS, tuple(_logged(in_paper, column.task) for column in columns)))
+    return lines
 
 
 def _variant(overrides: Mapping[str, str]) -> str:
@@ -128,16 +117,13 @@ def _lower(task: str) -> bool:
     return TASKS[task].title in ("ZINC", "PCQM4Mv2", "QM9-20K")
 
 
-def _heading(task: str) -> str:
-    return f"{TASKS[task].title} {'↓' if _lower(task) else '↑'}"
-
-
-def _winners(
-    figures: Mapping[tuple[str, str, str], Summary | None], rows: Sequence[_RowOf], words: str, task: str
-) -> set[str]:
-    found = {title: summary for title, *_ in rows if (summary := figures[title, words, task]) is not None}
-    column = {title: summary.values for title, summary in found.items() if math.isfinite(summary.mean)}
-    return best(column, larger=not _lower(task)) if len(column) > 1 else set()
+def _winners(figures: _Figures, words: str, column: ColumnOf) -> set[str]:
+    rivals = {
+        row: found.values
+        for (row, rule, title), found in figures.items()
+        if (rule, title) == (words, column.title) and found is not None and math.isfinite(found.mean)
+    }
+    return best(rivals, larger=not _lower(column.task)) if len(rivals) > 1 else set()
 
 
 def _entry(summary: Summary | None, bold: bool) -> Entry:
@@ -156,9 +142,8 @@ def _logged(row: str, task: str) -> Entry:
     return Entry("–" if value is None else f"{value:.{3 if _lower(task) else 2}f}")
 
 
-def _notes(
-    figures: Mapping[tuple[str, str, str], Summary | None], chosen: Mapping[str, Mapping[str, str]]
-) -> tuple[str, ...]:
+def _notes(figures: _Figures, what: Layout, chosen: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+    tasks = {column.task for column in what.columns}
     notes = [
         "Bold: the best of its column and what a t-test (p = 0.05) does not tell from it, separately for each rule.",
         "[n]: number of seeds where it is not four. Best validation: metric over the whole test set; last epoch: as "
@@ -166,14 +151,14 @@ def _notes(
     ]
     if any(found is not None and found.by_time for found in figures.values()):
         notes.append("†: a run was stopped by time, not by the schedule.")
-    if {"cycles", "cycles-v"} & set(chosen):
+    if {"cycles", "cycles-v"} & tasks:
         notes.append(
             "CYCLES and CYCLES-V are reconstructions, calibrated on the published order of scores: that ours come near "
             "the paper's says little. PLANAR and the block models are generated, too, where results say so."
         )
-    if "csl" in chosen:
+    if "csl" in tasks:
         notes.append("CSL: five folds, node numbers under a random permutation; the paper prints 0.10 for 10 %.")
     for task, pairs in chosen.items():
-        if pairs:
+        if pairs and task in tasks:
             notes.append(f"{TASKS[task].title}: {', '.join(f'{key}={text}' for key, text in pairs.items())}")
     return tuple(notes)

@@ -186,7 +186,7 @@ def test_tables_that_the_paper_does_not_have_are_of_cells_with_exactly_their_set
         result(encoding="gape-learned-closed", best=1.0),
     ]
     damping = comparison("damping", runs, tasks=["cycles-v"])
-    assert entry(damping, "γ = 0.02", "best validation").text == "70.00 [1]"  # what the protocol says anyway
+    assert entry(damping, "γ = 0.02", "best validation").text == "70.00 [1]"  # the protocol
     assert entry(damping, "γ = 0.1", "best validation").text == "missing"
     assert entry(damping, "γ = 0.8/ρ(A)", "best validation").text == "90.00 [1]"
     assert "paper" not in {kind for _, kind, _ in damping.lines}

@@ -117,7 +117,8 @@ _TABLES: Mapping[str, Layout] = {
     "damping": Layout(
         f"GAPE by damping γ: {_WHAT}",
         (
-            *(RowOf(f"γ = {damping}", "gape", {"encoding.damping": damping}) for damping in ("0.02", "0.1", "0.25")),
+            RowOf("γ = 0.02", "gape"),
+            *(RowOf(f"γ = {damping}", "gape", {"encoding.damping": damping}) for damping in ("0.1", "0.25")),
             RowOf("γ = 0.8/ρ(A)", "gape", _RELATIVE),
         ),
         _plain("zinc", "cycles-v"),

@@ -195,7 +195,7 @@ def test_tables_that_the_paper_does_not_have_are_of_cells_with_exactly_their_set
         "80.00 [1]",
         "50.00 [1]",
     ]
-    assert entry(comparison("leaks", runs), "GAPE", "best validation", column=1).text == "60.00 [1]"
+    assert entry(comparison("sizes", runs), "GAPE", "best validation", column=1).text == "60.00 [1]"
     assert entry(comparison("learned", runs), "learned, closed", "best validation", column=2).text == "100.00 [1]"
     with pytest.raises(ValueError, match="table 'damping' has no task csl; it has zinc, cycles-v"):
         comparison("damping", runs, tasks=["csl"])

@@ -5,12 +5,15 @@ import json
 import pytest
 import torch
 
+from gape.bench.batches import mixed_seed
 from gape.bench.cell import Cell
 from gape.bench.encoded import encoded_dataset
 from gape.bench.network import build_network
 from gape.bench.protocol import settings
 from gape.bench.rows import find, names
 from gape.bench.run import RunOptions, run
+from gape.bench.train import train_fold
+from gape.interop import as_graph
 from gape.nn import LEARNED
 
 
@@ -59,3 +62,16 @@ def test_a_run_stopped_by_time_goes_on_to_the_same_numbers(tmp_path, tiny):
     resumed = run(Cell("cycles", "gape-learned-closed", overrides=tiny), RunOptions(runs=tmp_path / "parts"))
     assert resumed["epochs"] == whole["epochs"]
     assert json.dumps(resumed["folds"]) == json.dumps(whole["folds"])
+
+
+def test_fixed_scales_are_those_of_the_training_graphs(tmp_path, tiny):
+    cell = Cell("cycles", "gape-learned-closed", overrides={**tiny, "encoding.scaling": "fixed", "max_epochs": "1"})
+    encoded = encoded_dataset(cell.settings)
+    weights = train_fold(cell.settings, encoded, 0, tmp_path).weights
+    torch.manual_seed(mixed_seed(cell.settings.seed, 0))
+    layer = build_network(cell.settings, encoded).encoding.layers[0]  # as it was before training
+    features = layer.read(as_graph(encoded.dataset.batch(encoded.dataset.splits[0].train)))
+    name = "encoding.automata.0.scaling."
+    assert weights[name + "fitted"]
+    torch.testing.assert_close(weights[name + "mean"], features.mean(0), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(weights[name + "deviation"], features.std(0, correction=0), rtol=1e-3, atol=1e-5)

@@ -21,6 +21,7 @@ from gape.bench.journal import Journal, Report
 from gape.bench.module import Training
 from gape.bench.network import build_network
 from gape.bench.settings import Settings
+from gape.nn import GAPEEncoder, WalkInput
 
 
 def train_fold(
@@ -55,10 +56,16 @@ def train_fold(
     state.stopped = None
     torch.manual_seed(mixed_seed(settings.seed, fold))
     network = build_network(settings, encoded)
-    if state.weights:
-        network.load_state_dict(state.weights)
     split = encoded.dataset.splits[fold]
     used = split.train[: max(1, round(settings.train_fraction * len(split.train)))]
+    if state.weights:
+        network.load_state_dict(state.weights)
+    elif isinstance(network.encoding, GAPEEncoder):
+        network.encoding.fit_scaling(
+            (batch.encoding, network.pattern(batch.edge_index, batch.batch, batch.num_graphs))
+            for batch in FixedBatches(encoded, used, settings.batch_size)
+            if isinstance(batch.encoding, WalkInput)
+        )
     module = Training(
         network,
         settings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,6 +90,14 @@ class GAPEEncoder(Encoder):
             "complete": any(needed["complete"] for needed in each),
             "returns": max(needed["returns"] for needed in each),
         }
+
+    def fit_scaling(self, batches: Iterable[tuple[WalkInput, AttentionPattern]]) -> None:
+        """Take scales from the training set, for the layers with ``scaling="fixed"``; the others learn theirs."""
+        waiting = [layer for layer in self.layers if layer.scaling.kind == "fixed"]
+        if waiting:
+            graphs = [(_graph(given, pattern), given.basis) for given, pattern in batches]
+            for layer in waiting:
+                layer.fit_scaling(graphs)
 
     def forward(self, encoding: Tensor | WalkInput | None, pattern: AttentionPattern) -> Tensor:
         """``[num_nodes, hidden]``; zeros ``[num_nodes, 1]`` with pairs alone. A tensor counts as ``fixed``."""

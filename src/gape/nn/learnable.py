@@ -158,7 +158,7 @@ class GAPE(nn.Module):
             return found.flatten(1).to(self.machine.dtype)
 
     @torch.no_grad()
-    def fit_scaling(self, batches: Iterable[Graph | tuple[Graph, WalkBasis]]) -> None:
+    def fit_scaling(self, batches: Iterable[Graph | tuple[Graph, WalkBasis | None]]) -> None:
         """Take the scale of every feature from the training set, for ``scaling="fixed"``.
 
         Args:

@@ -1,6 +1,8 @@
 """Loading by name, and the cache of generated sets."""
 
 from dataclasses import dataclass
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -128,3 +130,14 @@ def test_interrupted_sampling_goes_on_where_it_stopped(monkeypatch: pytest.Monke
     assert len(calls) == 4  # 80 pairs in pieces of 20, none twice
     assert torch.equal(resumed.edge_index, undisturbed.edge_index)
     assert [path.suffix for path in (own_cache / "data").iterdir()] == [".npz"]
+
+
+def test_a_script_that_processes_cannot_import_again_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from gape.data.parallel import map_pieces\n"
+        "print(map_pieces(abs, [-1, 2], title='absolute', processes=2, show=False))\n"
+    )
+    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=120)
+    assert ran.returncode == 1
+    assert "put the call under `if __name__ == '__main__':`, or pass processes=1" in ran.stderr

@@ -2,6 +2,8 @@
 
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -67,8 +69,15 @@ def map_pieces(
                 advance(amount)
             return done
         # spawn, not fork: the parent may hold PyTorch threads, which a fork would leave in an unknown state.
-        with multiprocessing.get_context("spawn").Pool(min(processes, len(pieces))) as pool:
-            for amount, result in zip(amounts, pool.imap(work, pieces), strict=True):
-                done.append(result)
-                advance(amount)
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(min(processes, len(pieces)), context) as pool:
+            try:
+                for amount, result in zip(amounts, pool.map(work, pieces), strict=True):
+                    done.append(result)
+                    advance(amount)
+            except BrokenProcessPool as error:
+                raise RuntimeError(
+                    f"{title}: a process ended early. If that is because it ran this script again, put the call under "
+                    "`if __name__ == '__main__':`, or pass processes=1"
+                ) from error
     return done

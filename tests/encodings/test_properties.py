@@ -5,12 +5,13 @@ import sys
 import warnings
 from dataclasses import fields
 
+import numpy as np
 import pytest
 import torch
 
 import gape
 from gape import Graph
-from gape.encodings import make, names
+from gape.encodings import GAPE, make, names
 from gape.solvers import AlgebraicOnlyWarning
 from tests.encodings.samples import SEQUENCES, UNDIRECTED, batch_of, encoding, permuted, random_graph, rows
 
@@ -90,6 +91,40 @@ def test_settings_are_told_apart_by_repr_and_equal_by_value(name):
     assert hash(encode) == hash(make(name))
     for item in fields(encode):
         assert f"{item.name}={getattr(encode, item.name)!r}" in repr(encode)
+
+
+def test_settings_are_the_same_whatever_number_they_came_as():
+    plain = GAPE(states=4, damping=1.0, relative=True)
+    for other in (
+        GAPE(states=np.int64(4), damping=1, relative=np.bool_(True)),
+        GAPE(states=4, damping=torch.tensor(1.0), relative=True),
+        GAPE(states=4, damping=np.float32(1.0), relative=True),
+    ):
+        assert repr(other) == repr(plain)
+    # Tensors print four digits only.
+    assert repr(GAPE(damping=torch.tensor(0.02))) != repr(GAPE(damping=torch.tensor(0.020001)))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("rw", {"length": 2.5}, "length must be a whole number, got 2.5"),
+        ("rw", {"length": True}, "length must be a whole number, got True"),
+        ("gape", {"seed": 1.5}, "seed must be a whole number, got 1.5"),
+        ("gape", {"damping": [0.1]}, r"damping must be a number, got \[0.1\]"),
+        ("gape", {"relative": 1}, "relative must be True or False, got 1"),
+        ("gape", {"matrix": np.ones(2)}, "matrix must not be an array"),
+        ("lape", {"vectors": 3.0}, "vectors must be a whole number, got 3.0"),
+        ("spd", {"cap": 7.5}, "cap must be a whole number, got 7.5"),
+        ("degree", {"cap": 2.5}, "cap must be a whole number, got 2.5"),
+        ("lape-p", {"length": 4.5}, "length must be a whole number, got 4.5"),
+        ("sinusoidal", {"width": 4.0}, "width must be a whole number, got 4.0"),
+        ("ppr", {"beta": None}, "beta must be a number, got None"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_refused_when_set(name, settings, message):
+    with pytest.raises(ValueError, match=message):
+        make(name, **settings)
 
 
 def test_edges_mixed_between_graphs_change_nothing():

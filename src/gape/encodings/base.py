@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from gape.arrays import whole_number
 from gape.encodings.pairs import Pairs
 from gape.graph import Graph
 from gape.interop import as_graph
@@ -38,6 +40,8 @@ class Encoding(ABC):
     dtypes: ClassVar[tuple[torch.dtype, ...]] = FLOATS
 
     def __post_init__(self) -> None:
+        for item in fields(self):
+            object.__setattr__(self, item.name, _plain(item.name, item.type, getattr(self, item.name)))
         dtype = getattr(torch, self.dtype, None) if isinstance(self.dtype, str) else self.dtype
         if dtype not in self.dtypes:
             known = ", ".join(str(known).removeprefix("torch.") for known in self.dtypes)
@@ -84,6 +88,25 @@ class PairEncoding(Encoding):
 
     @abstractmethod
     def __call__(self, graph: Any) -> Pairs: ...
+
+
+def _plain(name: str, annotation: Any, value: Any) -> Any:
+    """A setting as a plain number, so that equal settings have the same ``repr`` whatever they came as."""
+    kind = str(getattr(annotation, "__name__", annotation))
+    if kind == "int" or (kind == "int | None" and value is not None):
+        return whole_number(value, name, -(2**63))
+    if kind == "float":
+        try:
+            return float(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be a number, got {value!r}") from error
+    if kind == "bool":
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name} must be True or False, got {value!r}")
+        return bool(value)
+    if isinstance(value, Tensor | np.ndarray):
+        raise ValueError(f"{name} must not be an array: its repr is cut short and could not tell settings apart")
+    return value
 
 
 def at_least(least: float, **settings: float) -> None:

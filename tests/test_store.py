@@ -6,7 +6,7 @@ import sys
 import textwrap
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 
 import pytest
 import torch
@@ -73,6 +73,22 @@ def test_the_store_answers_as_encode_does(tmp_path, name):
             assert type(found) is type(expected)
             for a, b in zip(tensors(found), tensors(expected), strict=True):
                 torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
+
+
+def test_encode_takes_a_store(tmp_path):
+    store = Store(tmp_path, always=True)
+    first, again = (encode([RING, RING], "rw", length=4, store=store) for _ in range(2))
+    assert len(store) == 1
+    for a, b in zip(first, again, strict=True):
+        assert torch.equal(a, b)
+    with pytest.raises(ValueError, match="must be an encoding or its name, got int"):
+        store.encode(RING, 3)
+
+
+def test_an_encoding_of_the_same_name_from_elsewhere_has_other_entries(tmp_path):
+    ours, theirs = RandomWalk(), make_dataclass("RandomWalk", [], bases=(RandomWalk,), frozen=True)()
+    assert repr(theirs) == repr(ours)
+    assert Store(tmp_path).path(RING, theirs) != Store(tmp_path).path(RING, ours)
 
 
 def test_settings_go_with_a_name(tmp_path):

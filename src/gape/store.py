@@ -14,11 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from gape.cache_folder import cache_folder
-from gape.encodings import Encoding, Pairs, is_collection, make
+from gape.encodings import Encoding, encode
 from gape.files.entry import entry_bytes, read_entry, write_entry
 from gape.graph import Graph
 from gape.interop import as_graph
@@ -63,13 +62,12 @@ class Store:
         always: keep every entry, worth it or not.
 
     Example:
-        >>> import tempfile, gape
-        >>> from gape.encodings import RandomWalk
+        >>> import tempfile, gape, torch
         >>> ring = gape.Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     store = Store(folder, always=True)
-        ...     first = store.encode(ring, RandomWalk(length=3))
-        ...     again = store.encode(ring, RandomWalk(length=3))
+        ...     first = gape.encode(ring, "rw", length=3, store=store)
+        ...     again = gape.encode(ring, "rw", length=3, store=store)
         ...     torch.equal(first, again), len(store)
         (True, 1)
     """
@@ -79,18 +77,11 @@ class Store:
         self.always = always
 
     def encode(self, graphs: Any, encoding: Encoding | str = "gape", **settings: Any) -> Any:
-        """What :func:`gape.encode` gives for the same arguments, from disk if it was computed before."""
-        if isinstance(encoding, str):
-            encoding = make(encoding, **settings)
-        elif settings:
-            raise ValueError(f"settings {sorted(settings)} go with a name; {encoding!r} has its own")
-        graph = as_graph(graphs)
-        found = self._find(graph, encoding)
-        if not is_collection(graphs):
-            return found
-        return found.matrices() if isinstance(found, Pairs) else list(torch.split(found, graph.sizes.tolist()))
+        """``gape.encode(graphs, encoding, store=self, **settings)``."""
+        return encode(graphs, encoding, store=self, **settings)
 
-    def _find(self, graph: Graph, encoding: Encoding) -> Any:
+    def find(self, graph: Graph, encoding: Encoding) -> Any:
+        """What ``encoding(graph)`` gives, from disk if it was computed before."""
         if graph.edge_weight is not None and graph.edge_weight.requires_grad:
             return encoding(graph)  # a file has no gradient
         started = time.perf_counter()
@@ -112,7 +103,9 @@ class Store:
     def path(self, graphs: Any, encoding: Encoding) -> Path:
         """The file of an entry, whether it is there or not."""
         graph = as_graph(graphs)
-        digest = hashlib.sha256(f"{_LAYOUT} {encoding.version} {encoding!r} {graph.num_nodes}".encode())
+        # With its module: somebody's own RandomWalk is not ours.
+        what = f"{type(encoding).__module__} {encoding!r} version {encoding.version}"
+        digest = hashlib.sha256(f"{_LAYOUT} {what} {graph.num_nodes}".encode())
         for name in ("edge_index", "ptr", "edge_weight", "labels", "edge_type"):
             tensor: Tensor | None = getattr(graph, name)
             if tensor is not None:

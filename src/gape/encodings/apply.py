@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,13 +14,19 @@ from gape.encodings.registry import make
 from gape.graph import Graph
 from gape.interop import as_graph
 
+if TYPE_CHECKING:
+    from gape.store import Store
 
-def encode(graphs: Any, encoding: Encoding | str = "gape", **settings: Any) -> Tensor | Pairs | list[Tensor]:
+
+def encode(
+    graphs: Any, encoding: Encoding | str = "gape", *, store: Store | None = None, **settings: Any
+) -> Tensor | Pairs | list[Tensor]:
     """Position encodings of a graph, a batch or a data set.
 
     Args:
         graphs: anything :func:`gape.as_graph` takes.
         encoding: an encoding, or its name (``gape.encodings.names()``).
+        store: where what is slow to compute is kept and found again, ``store=gape.Store()``.
         settings: of the encoding, if it is given by name.
 
     Returns:
@@ -48,7 +54,7 @@ def encode(graphs: Any, encoding: Encoding | str = "gape", **settings: Any) -> T
     elif settings:
         raise ValueError(f"settings {sorted(settings)} go with a name; {encoding!r} has its own")
     batch = as_graph(graphs)
-    result = encoding(batch)
+    result = encoding(batch) if store is None else store.find(batch, encoding)
     if not is_collection(graphs):
         return result
     if isinstance(result, Pairs):

@@ -104,6 +104,7 @@ def test_an_unsolvable_graph_is_named_and_nothing_is_written(capsys, folder):
     words = ("mixed.csv", "-e", "gape-star", "--on-singular", "raise", "-o", "pe.npz")
     _, err = run(capsys, *words, code=2)
     assert err.startswith("gape: graph broken cannot be encoded; singular: ")
+    assert "ask for --on-singular 'least_squares'" in err
     assert sorted(path.name for path in folder.iterdir()) == ["friends.csv", "mixed.csv"]
 
 
@@ -142,10 +143,16 @@ def test_a_seed_where_none_is_needed_is_mentioned(capsys, folder):
     ("words", "complaint"),
     [
         (("friends.csv", "-e", "gape*", "-o", "pe.csv"), "there are gape, gape-star"),
-        (("friends.csv", "-e", "gape", "--stats", "3", "-o", "pe.csv"), "no setting 'stats'; it has"),
-        (("friends.csv", "-e", "gape", "--states", "few", "-o", "pe.csv"), "states must be a whole number, got 'few'"),
-        (("friends.csv", "-e", "gape", "--states", "0", "-o", "pe.csv"), "states must be at least 1"),
-        (("friends.csv", "-e", "gape", "--damping", "-1", "-o", "pe.csv"), "damping must be"),
+        (
+            ("friends.csv", "-e", "gape", "--stats", "3", "-o", "pe.csv"),
+            "no such option: --stats; gape has the settings",
+        ),
+        (
+            ("friends.csv", "-e", "gape", "--states", "few", "-o", "pe.csv"),
+            "gape: --states must be a whole number, got 'few'",
+        ),
+        (("friends.csv", "-e", "gape", "--states", "0", "-o", "pe.csv"), "gape: --states must be at least 1"),
+        (("friends.csv", "-e", "gape", "--damping", "-1", "-o", "pe.csv"), "gape: --damping must be"),
         (("friends.csv", "-e", "gape", "--states", "-o", "pe.csv"), "--states needs a value"),
         (("friends.csv", "-e", "gape", "--states", "2", "--states", "3", "-o", "pe.csv"), "--states was given twice"),
         (("friends.csv", "more.csv", "-e", "gape", "-o", "pe.csv"), "expected one input file"),
@@ -156,6 +163,10 @@ def test_a_seed_where_none_is_needed_is_mentioned(capsys, folder):
         (("missing.csv", "-e", "gape", "-o", "pe.csv"), "there is no file missing.csv"),
         (("bad.csv", "-e", "gape", "-o", "pe.csv"), "bad.csv: 1 bad row. line 3, 'a': has 1 values"),
         (("friends.csv", "-e", "gape", "--readout", "pair", "-o", "pe.csv"), "write it to a .npz file"),
+        (("friends.csv", "-e", "lape", "-o", "pe.csv"), "set --symmetrize to walk edges both ways"),
+        (("friends.csv", "-e", "gape", "--labels", "3", "-o", "pe.csv"), "--labels 3 and --labelling 'one' do not go"),
+        (("friends.csv", "-e", "spd", "--memory", "1e-9", "-o", "pe.npz"), "or raise --memory"),
+        (("friends.csv", "-e", "spd", "--cap", "1", "-o", "pe.npz"), "gape: --cap must be at least 2, got 1"),
     ],
 )
 def test_mistakes_cost_one_line_and_leave_nothing_behind(capsys, folder, words, complaint):

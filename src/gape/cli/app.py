@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 try:
     import typer
@@ -21,6 +22,7 @@ from gape.cli.figure import figure
 from gape.cli.runtime import runtime
 from gape.cli.table import table
 from gape.cli.translate import translate
+from gape.cli.wording import reword
 
 app = typer.Typer(
     name="gape",
@@ -42,6 +44,7 @@ app.add_typer(translate, name="translate")
 _UsageError: Any = typer.BadParameter.__mro__[1]
 # What users can cause and mend: wrong values and files, unsolvable equations, an extra that is not installed.
 _USER_ERRORS = (ValueError, OSError, ArithmeticError, ImportError)
+_TRACEBACK = bool(os.environ.get("GAPE_TRACEBACK"))
 
 
 @app.callback(invoke_without_command=True)
@@ -61,17 +64,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ``GAPE_TRACEBACK=1`` shows where an error came from.
     """
     try:
-        code = app(args=None if arguments is None else list(arguments), prog_name="gape", standalone_mode=False)
+        with warnings.catch_warnings():
+            if not _TRACEBACK:
+                warnings.showwarning = _show_warning
+            code = app(args=None if arguments is None else list(arguments), prog_name="gape", standalone_mode=False)
     except _UsageError as error:
-        _fail(f"{error.format_message()} (see `gape --help`)")
+        command = "gape" if error.ctx is None else error.ctx.command_path
+        _fail(f"{error.format_message().rstrip('.')}; see `{command} --help`")
     except _USER_ERRORS as error:
-        if os.environ.get("GAPE_TRACEBACK"):
+        if _TRACEBACK:
             raise
-        _fail(str(error) or type(error).__name__)
+        # Every command that reads data sets has this option.
+        _fail(reword(str(error) or type(error).__name__, {"data_dir": "--data-dir"}))
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("gape: interrupted", err=True)
         sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """In place of Python's two lines with a path in the middle of the library."""
+    typer.echo(f"gape: warning: {message}", err=True)
 
 
 def _fail(message: str) -> None:

@@ -7,12 +7,17 @@ from typing import Annotated
 
 import typer
 
+from gape.cli.extras import needs
+from gape.cli.options import DataDir, Results, Runs
+from gape.cli.wording import reword
 
+
+@needs("bench")
 def bench(
     tasks: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TASK]...",
+            metavar="TASK",
             help="cycles, cycles-v, csl, zinc, planar, pattern, cluster, pcqm4mv2, qm9-20k, directed-cycles. "
             "The generated ones need no data.",
         ),
@@ -27,19 +32,22 @@ def bench(
     ] = None,
     queue: Annotated[
         Path | None,
-        typer.Option(help="Run the cells of a file: lines of TASK ENCODING [seed=N] [minutes=M] [key=value ...]."),
+        # Backslashes, since Rich takes brackets for markup.
+        typer.Option(
+            help="Run the cells of a file: lines of TASK ENCODING \\[seed=N] \\[minutes=M] \\[key=value ...]."
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Cells side by side, one process and one thread each.")] = 1,
     devices: Annotated[int, typer.Option(help="Processes that train one cell together (DDP).")] = 1,
     max_minutes: Annotated[
         float | None, typer.Option(help="End the training of a cell after so long; its result says so.")
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with real data. Default: $GAPE_DATA.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs"),
+    data_dir: DataDir = None,
+    out: Runs = Path("runs"),
     collect: Annotated[
         bool, typer.Option("--collect", help="Write the results of all runs to --results, a line each, too.")
     ] = False,
-    results: Annotated[Path, typer.Option(help="Folder of collected results.")] = Path("results"),
+    results: Results = Path("results"),
     short: Annotated[
         bool, typer.Option("--short", help="CYCLES with few graphs on a short schedule: minutes, not the real thing.")
     ] = False,
@@ -103,4 +111,9 @@ def bench(
         for path, lines in gather(out, results).items():
             typer.echo(f"{path}: {lines} results")
     if failures:
-        raise ValueError(f"{len(failures)} of {len(cells)} cells failed:\n" + "\n".join(failures))
+        from gape.bench.overrides import known_keys
+
+        keys = {key for cell in cells for key in known_keys(cell.settings)}
+        options = {key.rpartition(".")[2]: f"--set {key}=" for key in keys}
+        reasons = "\n".join(reword(failure, options) for failure in failures)
+        raise ValueError(f"{len(failures)} of {len(cells)} cells failed:\n{reasons}")

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gape.cli.settings import split_words
+from gape.cli.settings import option, split_words
+from gape.cli.wording import in_shell_words
 
 
 def encode(
@@ -42,18 +43,27 @@ def encode(
     flags = {setting.name for setting in known if isinstance(setting.default, bool)}
     files, settings = split_words([source, *context.args], flags)
     if len(files) != 1:
-        raise ValueError(f"expected one input file, got {' '.join(files) or 'none'}")
+        raise ValueError(f"expected one input file, got {' '.join(files) or 'none'}; see `gape encode --help`")
+    options = {setting.name: option(setting.name) for setting in known}
+    for name in settings:
+        if name not in options:
+            raise ValueError(
+                f"no such option: {option(name)}; {encoding} has the settings {', '.join(options.values())} (see "
+                f"`gape encodings {encoding}`), and for the rest see `gape encode --help`"
+            )
     notes = []
     if seed is not None:
         if any(setting.name == "seed" for setting in known):
             settings["seed"] = str(seed)
         else:
             notes.append(f"{encoding} draws no random numbers, so --seed changes nothing")
+    with in_shell_words(options):
+        made = make(encoding, **settings)
     run(
         Path(files[0]),
         output,
         encoding,
-        make(encoding, **settings),
+        made,
         undirect=undirected,
         cache=cache,
         quiet=quiet,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from gape.cli.settings import option
+from gape.cli.wording import in_shell_words
 from gape.encodings.base import Encoding
 from gape.encodings.pairs import Pairs
 from gape.files.named import NamedGraphs
@@ -51,8 +54,10 @@ def run(
         counts: Counter[Status] = Counter()
         found = []
         # Pairs are limited in memory by all graphs together, so they are encoded together.
+        options = {setting.name: option(setting.name) for setting in fields(encoding)}
         for piece, first in [(named.graph, 0)] if encoding.pairwise else _pieces(named.graph):
-            found.append(_encode(piece, encoding, Store() if cache else None, counts, named, first))
+            with in_shell_words(options):
+                found.append(_encode(piece, encoding, Store() if cache else None, counts, named, first))
             progress.advance(task, piece.num_graphs)
         values = _join(found)
         progress.reset(task, description=f"writing {output.name}", total=None)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gape.cli.settings import option
+
 if TYPE_CHECKING:
     from rich.table import Table
 
 
 def encodings(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Explain every setting of these.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Explain every setting of these.")] = None,
 ) -> None:
     """List the encodings and their settings with defaults."""
     from rich.console import Console
@@ -43,7 +43,7 @@ def _overview() -> Table:
         else:
             what = _plain(registry.summary(name))
         first.setdefault(kind, name)
-        table.add_row(name, what, " ".join(f"{_option(key)} {_shown(value)}" for key, value in settings.items()))
+        table.add_row(name, what, " ".join(f"{option(key)} {_shown(value)}" for key, value in settings.items()))
     return table
 
 
@@ -57,12 +57,8 @@ def _explained(name: str) -> Table:
     table = Table("setting", "default", "meaning", title=title, title_justify="left")
     for setting in registry.settings_of(name):
         choices = f"One of {', '.join(map(str, setting.choices))}: " if setting.choices else ""
-        table.add_row(_option(setting.name), _shown(setting.default), escape(choices + _plain(setting.help)))
+        table.add_row(option(setting.name), _shown(setting.default), escape(choices + _plain(setting.help)))
     return table
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _shown(default: object) -> str:

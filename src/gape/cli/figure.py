@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+from gape.cli.extras import needs
 
+
+@needs("bench")
 def figure(
     name: Annotated[str, typer.Argument(metavar="NAME", help="rw-pprp or csl-labels.")],
     output: Annotated[

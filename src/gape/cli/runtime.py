@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from gape.cli.extras import needs
+from gape.cli.options import DataDir
 
+
+@needs("bench")
 def runtime(
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder with real data sets. Default: the variable GAPE_DATA.")
-    ] = None,
+    data_dir: DataDir = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small inputs: a check that it runs, not a measurement.")] = (
         False
     ),

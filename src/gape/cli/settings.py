@@ -8,6 +8,15 @@ from collections.abc import Collection, Sequence
 _NUMBER = re.compile(r"-(\d|\.\d)")
 
 
+def option(name: str) -> str:
+    """The option of a setting.
+
+    >>> option("on_singular")
+    '--on-singular'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
 def split_words(words: Sequence[str], flags: Collection[str]) -> tuple[list[str], dict[str, str]]:
     """Words that stand alone, and settings as text.
 
@@ -27,7 +36,7 @@ def split_words(words: Sequence[str], flags: Collection[str]) -> tuple[list[str]
         name, equals, value = word.lstrip("-").partition("=")
         name = name.replace("-", "_")
         if not word.startswith("--") or not name:
-            raise ValueError(f"no such option: {word}")
+            raise ValueError(f"no such option: {word}; see `gape encode --help`")
         if not equals:
             if name in flags:
                 value = rest.pop(0) if rest and rest[0].lower() in ("true", "false") else "true"
@@ -36,8 +45,8 @@ def split_words(words: Sequence[str], flags: Collection[str]) -> tuple[list[str]
             elif rest and (not rest[0].startswith("-") or _NUMBER.match(rest[0])):
                 value = rest.pop(0)
             else:
-                raise ValueError(f"{word} needs a value")
+                raise ValueError(f"{word} needs a value, such as {word} 1; see `gape encode --help`")
         if name in settings:
-            raise ValueError(f"--{name.replace('_', '-')} was given twice")
+            raise ValueError(f"{option(name)} was given twice, as {settings[name]!r} and as {value!r}; give it once")
         settings[name] = value
     return alone, settings

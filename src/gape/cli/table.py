@@ -7,14 +7,19 @@ from typing import Annotated
 
 import typer
 
+from gape.atomic import replacing
+from gape.cli.extras import needs
+from gape.cli.options import DataDir, Results, Runs
 
+
+@needs("bench")
 def table(
     name: Annotated[
         str,
         typer.Argument(
             metavar="NAME",
             help="graph-performance, rw-ppr-graph, k-study, graph-runtime or translation; ours: learned, damping, "
-            "directed, leaks.",
+            "directed, sizes, node-order.",
         ),
     ] = "graph-performance",
     format_: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
@@ -23,16 +28,16 @@ def table(
     encoding: Annotated[str | None, typer.Option(help="Rows, separated by commas.")] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="[TASK:]key=value: show the runs with this set, not those of the paper's settings."),
+        typer.Option(
+            "--set", help="\\[TASK:]key=value: show the runs with this set, not those of the paper's settings."
+        ),
     ] = None,
-    runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs"),
-    results: Annotated[Path, typer.Option(help="Folder of collected results.")] = Path("results"),
+    runs: Runs = Path("runs"),
+    results: Results = Path("results"),
     measure: Annotated[
         bool, typer.Option("--measure", help="graph-runtime: measure first, and keep the times in --results.")
     ] = False,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder with real data, for --measure. Default: $GAPE_DATA.")
-    ] = None,
+    data_dir: DataDir = None,
 ) -> None:
     """Print a table of the paper with our figures beside the paper's; what was not run is missing.
 
@@ -70,7 +75,8 @@ def table(
     else:
         from rich.text import Text
 
-        output.write_text(Text.from_ansi(shown).plain.rstrip() + "\n", encoding="utf-8")
+        with replacing(output) as temporary:
+            temporary.write_text(Text.from_ansi(shown).plain.rstrip() + "\n", encoding="utf-8")
 
 
 def _by_task(words: list[str], tasks: list[str]) -> dict[str, dict[str, str]]:

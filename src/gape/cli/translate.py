@@ -7,19 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gape.cli.extras import needs
+from gape.cli.options import DataDir
+
 if TYPE_CHECKING:
     from gape.translation.session import Session
 
 translate = typer.Typer(
     help="Machine translation with exchanged position encodings, the paper's first experiment.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+@translate.callback(invoke_without_command=True)
+def _explain(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
 
 DataOption = Annotated[
     str, typer.Option("--data", help="evbnews, iwslt15, or a folder with train, dev and test .en and .vi.")
 ]
-DataDirOption = Annotated[Path | None, typer.Option(help="Folder with real data. Default: $GAPE_DATA.")]
 PresetOption = Annotated[str, typer.Option("--preset", help="small (two processor cores) or paper (a GPU).")]
 SeedOption = Annotated[int, typer.Option(help="Of weights, dropout, GAPE's automaton and the order of batches.")]
 ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Processor threads; PyTorch decides if not given.")]
@@ -27,6 +35,7 @@ EmptyOption = Annotated[bool, typer.Option("--drop-empty", help="Leave out train
 
 
 @translate.command()
+@needs("mt")
 def train(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")],
     encoding: Annotated[
@@ -46,7 +55,7 @@ def train(
     seed: SeedOption = 147,
     threads: ThreadsOption = None,
     drop_empty: EmptyOption = False,
-    data_dir: DataDirOption = None,
+    data_dir: DataDir = None,
 ) -> None:
     """Train one model and score it; called again, it goes on where it stopped.
 
@@ -68,6 +77,7 @@ def train(
 
 
 @translate.command()
+@needs("mt")
 def score(
     hypotheses: Annotated[Path, typer.Argument(help="Translations, tokenised, a line each; plain or .xz.")],
     references: Annotated[Path, typer.Argument(help="References, tokenised, a line each; plain or .xz.")],
@@ -97,6 +107,7 @@ def score(
 
 
 @translate.command()
+@needs("mt")
 def run(
     model: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, as of `gape translate train`.")],
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="Tokenised sentences, a line each; plain or .xz.")],
@@ -137,6 +148,7 @@ def run(
 
 
 @translate.command()
+@needs("mt")
 def rows(
     steps: Annotated[int, typer.Option(help="Updates of every run.")],
     encoding: Annotated[
@@ -152,7 +164,7 @@ def rows(
     drop_empty: EmptyOption = False,
     out: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs-translation"),
     results: Annotated[Path, typer.Option(help="File of the results.")] = Path("results/translation.jsonl"),
-    data_dir: DataDirOption = None,
+    data_dir: DataDir = None,
 ) -> None:
     """Train the rows of the paper's comparison at equal steps, compare them, and write the results.
 
@@ -185,10 +197,7 @@ def _use_threads(threads: int | None) -> None:
 
 def _session(data: str, data_dir: Path | None, threads: int | None, drop_empty: bool) -> Session:
     """The text once, for one run or many."""
-    try:
-        from gape.translation.session import Session
-    except ModuleNotFoundError as error:
-        raise ImportError(f"training translation models needs {error.name}: pip install 'gape[mt]'") from error
+    from gape.translation.session import Session
 
     _use_threads(threads)
     return Session.open(data, data_dir, drop_empty=drop_empty)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from gape.encodings import Encoding, encode
 from gape.files.entry import entry_bytes, read_entry, write_entry
 from gape.graph import Graph
 from gape.interop import as_graph
+from gape.warning import warn_caller
 
 # Raise it when the layout of an entry changes; entries of other layouts are then not found.
 _LAYOUT = 1
@@ -97,7 +97,7 @@ class Store:
                 write_entry(path, found)
             except OSError as error:
                 # A full disk is no reason to lose what was just computed.
-                warnings.warn(f"the encoding was computed but cannot be kept: {error}", stacklevel=3)
+                warn_caller(f"the encoding was computed but cannot be kept: {error}")
         return found
 
     def path(self, graphs: Any, encoding: Encoding) -> Path:

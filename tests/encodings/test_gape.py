@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Batch, Data
 
 import gape
 from gape import Automaton, Graph, SolveError, Status
 from gape.encodings import GAPE, PRESETS, Pairs, closed, make, pair, sequence_graph, spectral_radius
 from gape.encodings.node_softmax import node_softmax
 from gape.labelling import RandomLabels
-from gape.solvers import AlgebraicOnlyWarning
+from gape.pyg import AddGAPE
+from gape.solvers import AlgebraicOnlyWarning, LeastSquaresWarning
 from tests.encodings.samples import batch_of, random_graph
 
 F64 = torch.float64
@@ -81,6 +83,22 @@ def test_star_reports_singular_graphs_and_least_squares_solves_them():
     assert float(solution.weights.abs().max()) < 1e3
     with pytest.raises(SolveError, match="1 of 1 graphs failed"):
         make("gape-star", on_singular="raise")(molecule)
+
+
+def test_warnings_count_the_graphs_and_point_at_the_callers_line():
+    graphs = [sequence_graph("path", 2), sequence_graph("path", 3), sequence_graph("path", 2)]
+    dense = Batch.from_data_list([Data(edge_index=sequence_graph("cycle", 9).edge_index, num_nodes=9)])
+    for call, category, message in [
+        (lambda: gape.encode(graphs, "gape-star"), LeastSquaresWarning, "2 of 3 graphs: least squares"),
+        (lambda: gape.encode(graphs, "gape-star", readout="closed"), LeastSquaresWarning, "2 of 3 graphs"),
+        (lambda: gape.encode(dense, damping=0.9), AlgebraicOnlyWarning, "1 of 1 graphs: algebraic"),
+        (lambda: gape.encode(dense, damping=0.9, readout="pair"), AlgebraicOnlyWarning, "1 of 1 graphs: algebraic"),
+        (lambda: gape.solve(Automaton.katz(0.9), dense), AlgebraicOnlyWarning, "1 of 1 graphs: algebraic"),
+        (lambda: AddGAPE(damping=0.9)(dense), AlgebraicOnlyWarning, "1 of 1 graphs: algebraic"),
+    ]:
+        with pytest.warns(category, match=message) as caught:
+            call()
+        assert {warning.filename for warning in caught if warning.category is category} == {__file__}
 
 
 @pytest.mark.parametrize("readout", ["closed", "pair"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor
 from gape.solvers import AlgebraicOnlyWarning, Solution, SolveError, Status
 from gape.solvers.outcome import SINGULAR_GAP
 from gape.typing import OnSingular
+from gape.warning import warn_caller
 
 
 @dataclass(eq=False)
@@ -85,4 +85,4 @@ def raise_or_warn(solution: Solution) -> None:
         )
     number = status.count(Status.ALGEBRAIC)
     if number:
-        warnings.warn(f"{number} of {len(status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning, stacklevel=4)
+        warn_caller(f"{number} of {len(status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning)

@@ -18,8 +18,9 @@ from gape.encodings.radius import unit_radius
 from gape.graph import Graph
 from gape.interop import as_graph
 from gape.labelling import DegreeLabels, IndexLabels, RandomLabels
-from gape.solvers import Solution, solve
+from gape.solvers import LeastSquaresWarning, Solution, Status, solve
 from gape.typing import MatrixName, OnSingular
+from gape.warning import warn_caller
 
 Transition = Literal["orthogonal", "stochastic"]
 Initial = Literal["normal", "orthogonal", "softmax_states", "softmax_nodes"]
@@ -54,7 +55,8 @@ class GAPE(Encoding):
         memory: largest memory, in GiB, that the "pair" and "closed" readouts may take.
 
     Returns, when called on a graph: ``[num_nodes, states]``, or :class:`Pairs` of ``[n, n, states]`` for "pair".
-    :meth:`solve` gives the same weights with a certificate for every graph.
+    :meth:`solve` gives the same weights with a certificate for every graph. Without it a warning says how many graphs
+    got weights that are not the sum over runs, or only come nearest to solving the equation.
 
     Example:
         >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
@@ -142,5 +144,10 @@ class GAPE(Encoding):
 
     def __call__(self, graph: Any) -> Tensor | Pairs:
         graph = as_graph(graph)
-        weights = self.solve(graph).weights
-        return Pairs(weights, graph.sizes) if self.pairwise else weights
+        solution = self.solve(graph)
+        nearest = solution.status.count(Status.LEAST_SQUARES)
+        if nearest:
+            # The certificate is dropped here, so what it says has to be said.
+            message = f"{nearest} of {len(solution.status)} graphs: {Status.LEAST_SQUARES}; solve() says which"
+            warn_caller(message, LeastSquaresWarning)
+        return Pairs(solution.weights, graph.sizes) if self.pairwise else solution.weights

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from gape.atomic import replacing
 from gape.encodings import Pairs
+from gape.warning import warn_caller
 
 # What zipfile, NumPy and Pairs raise on files that are cut short or have changed bits.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, OSError, RuntimeError, ValueError)
@@ -45,5 +45,5 @@ def read_entry(path: Path) -> Tensor | Pairs | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except _DAMAGE as error:
-        warnings.warn(f"computing anew, since {path} is damaged: {error}", stacklevel=4)
+        warn_caller(f"computing anew, since {path} is damaged: {error}")
         return None

@@ -7,7 +7,7 @@ from gape.solvers.krylov import Krylov
 from gape.solvers.prepare import GraphBasis, prepare
 from gape.solvers.schur import Schur
 from gape.solvers.series import Series
-from gape.solvers.solution import AlgebraicOnlyWarning, Solution, SolveError, Status
+from gape.solvers.solution import AlgebraicOnlyWarning, LeastSquaresWarning, Solution, SolveError, Status
 from gape.solvers.solve import solve
 from gape.solvers.spectral import Spectral
 
@@ -18,6 +18,7 @@ __all__ = [
     "GraphBasis",
     "Kronecker",
     "Krylov",
+    "LeastSquaresWarning",
     "Schur",
     "Series",
     "Solution",

@@ -58,6 +58,10 @@ class AlgebraicOnlyWarning(UserWarning):
     """The equation has a solution, but it is not the sum over runs."""
 
 
+class LeastSquaresWarning(UserWarning):
+    """The equation has no solution, and what comes nearest is returned without its certificate."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """The weights of all nodes and a certificate per graph.

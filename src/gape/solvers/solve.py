@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from gape.solvers.problem import check_fit
 from gape.solvers.solution import AlgebraicOnlyWarning, Solution, SolveError, Status
 from gape.threads import map_threads
 from gape.typing import OnSingular
+from gape.warning import warn_caller
 
 
 def solve(
@@ -69,9 +69,7 @@ def solve(
         raise _error(solution)
     if Status.ALGEBRAIC in failed:
         number = solution.status.count(Status.ALGEBRAIC)
-        warnings.warn(
-            f"{number} of {len(solution.status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning, stacklevel=2
-        )
+        warn_caller(f"{number} of {len(solution.status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning)
     return solution
 
 

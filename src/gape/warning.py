@@ -1,0 +1,17 @@
+"""Warnings that point at the caller's line, however deep inside the library they arise."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+# A caller is whoever is none of these: transforms are called by PyG, layers by PyTorch.
+_INSIDE = ("gape", "torch", "torch_geometric")
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside the library that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _INSIDE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -3,14 +3,16 @@
 import copy
 import pickle
 import random
+import subprocess
+import sys
 import warnings
 
 import pytest
 import torch
-from torch_geometric.data import Batch, Data, InMemoryDataset
-from torch_geometric.datasets import FakeDataset
+from torch_geometric.data import Batch, Data, Dataset, InMemoryDataset
+from torch_geometric.datasets import FakeDataset, FakeHeteroDataset
 from torch_geometric.loader import DataLoader
-from torch_geometric.transforms import Compose
+from torch_geometric.transforms import AddSelfLoops, Compose
 
 from gape import as_graph, encodings, pyg
 from gape.encodings import Pairs
@@ -167,6 +169,12 @@ def test_transforms_can_be_pickled(kind, settings, dataset):
     same(again(dataset[0])[transform.attr_name], transform(dataset[0])[transform.attr_name])
 
 
+def test_without_pyg_the_extra_to_install_is_named():
+    program = "import sys; sys.modules['torch_geometric'] = None; import gape.pyg"
+    failed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "pip install 'gape[pyg]'" in failed.stderr.splitlines()[-1]
+
+
 @pytest.mark.parametrize("name", list(TRANSFORMS))
 def test_the_functional_name_is_known_to_pyg(name):
     from torch.utils.data import IterDataPipe
@@ -180,14 +188,56 @@ def test_one_graph_in_a_data_set_is_encoded_as_well():
     assert encoded[0].random_walk.shape == (single[0].num_nodes, 3)
 
 
-def test_names_that_pyg_would_take_for_node_numbers_are_refused():
-    with pytest.raises(ValueError, match="'my_index' cannot be"):
-        pyg.AddGAPE(attr_name="my_index")
+@pytest.mark.parametrize("name", ["", "my_index", "edge_pe", "batch2", "num_nodes", "ptr"])
+def test_names_that_pyg_would_misread_are_refused(name):
+    with pytest.raises(ValueError, match=f"'{name}' cannot be"):
+        pyg.AddGAPE(attr_name=name)
 
 
-def test_what_is_no_data_set_in_memory_is_refused(dataset):
-    with pytest.raises(ValueError, match="InMemoryDataset, got list"):
-        pyg.AddGAPE().over(list(dataset))
+def test_pairs_have_no_name_by_which_pyg_counts_nodes(dataset):
+    for name in ("x", "pos", "node_pairs"):
+        with pytest.raises(ValueError, match="number of nodes"):
+            pyg.AddShortestPath(attr_name=name)
+    assert pyg.AddGAPE(attr_name="node_pe")(dataset[0]).num_nodes == dataset[0].num_nodes
+    with pytest.raises(ValueError, match="must be a text, or None to join x, got 3"):
+        pyg.AddGAPE(attr_name=3)
+    with pytest.raises(ValueError, match=r"such as gape.encodings.RandomWalk\(\), got 'rw'"):
+        pyg.AddEncoding("rw")
+
+
+class NotInMemory(Dataset):
+    def len(self):
+        return 0
+
+    def get(self, i):
+        raise IndexError(i)
+
+
+@pytest.mark.parametrize("kind", [pyg.AddGAPE, pyg.AddWalkBasis])
+def test_what_a_transform_cannot_take_comes_with_the_way_out(kind, dataset):
+    several_types = FakeHeteroDataset(num_graphs=2)
+    for call, message in [
+        (lambda: kind()(dataset), r"got the data set FakeDataset\(7\); use .over\(dataset\)"),
+        (lambda: kind()(list(dataset)), r"got a list; join its graphs by Batch.from_data_list, or use gape.encode"),
+        (lambda: kind()(several_types[0]), r"HeteroData.* data.to_homogeneous\(\)"),
+        (lambda: kind()(as_graph(dataset)), "takes a PyG Data or Batch, got Graph; gape.encode takes all else"),
+        (lambda: kind().over(dataset[0]), "InMemoryDataset, got Data; call the transform on it, without .over"),
+        (lambda: kind().over(list(dataset)), "InMemoryDataset, got a list; join its graphs by Batch.from_data_list"),
+        (lambda: kind().over(several_types), r"to_homogeneous\(\)"),
+        (lambda: kind().over(NotInMemory()), r"got NotInMemory\(\), which .* as transform or pre_transform"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+@every_transform
+def test_a_data_set_with_a_transform_is_encoded_as_stored_and_transformed_when_read(kind, settings, dataset):
+    transform, turned = kind(**settings), copy.copy(dataset)
+    turned.transform = AddSelfLoops()
+    encoded, plain = transform.over(turned), transform.over(dataset)
+    for data, other in zip(encoded, plain, strict=True):
+        same(data[transform.attr_name], other[transform.attr_name])
+        assert data.num_edges == other.num_edges + other.num_nodes
 
 
 def test_any_encoding_can_be_added_under_any_name(dataset):

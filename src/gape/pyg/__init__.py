@@ -8,6 +8,11 @@ True
 True
 """
 
+try:
+    import torch_geometric  # noqa: F401
+except ImportError as error:
+    raise ImportError("gape.pyg needs PyTorch Geometric: pip install 'gape[pyg]'") from error
+
 from gape.pyg.add_encoding import AddEncoding
 from gape.pyg.add_walk_basis import AddWalkBasis
 from gape.pyg.transforms import (

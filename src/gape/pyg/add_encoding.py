@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import fields
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.data.datapipes import functional_transform
 
 from gape.encodings import Encoding, Pairs
-from gape.interop import as_graph
+from gape.graph import Graph
+from gape.pyg.graph_transform import GraphTransform
 
-try:
-    from torch_geometric.data import Batch
-    from torch_geometric.data.datapipes import functional_transform
-    from torch_geometric.transforms import BaseTransform
-except ImportError as error:
-    raise ImportError("gape.pyg needs PyTorch Geometric: pip install 'gape[pyg]'") from error
+# What PyG takes for node numbers, edges or a number of nodes, by these words in a name.
+WORDS = ("index", "batch", "face", "edge", "adj")
+NAMES = ("", "num_nodes", "ptr")
+# Of pairs there are n², so their name must not be one by which PyG counts nodes either.
+PAIR_NAMES = ("x", "pos", "feature", "n_id")
 
 
 @functional_transform("add_position_encoding")
-class AddEncoding(BaseTransform):  # type: ignore[misc]
+class AddEncoding(GraphTransform):
     """Adds any encoding of :mod:`gape.encodings` to a graph (functional name: ``add_position_encoding``).
 
     As ``transform`` it is computed at every access, as ``pre_transform`` once per graph; :meth:`over` computes it once
@@ -42,52 +42,20 @@ class AddEncoding(BaseTransform):  # type: ignore[misc]
     """
 
     def __init__(self, encoding: Encoding, attr_name: str | None = "pe") -> None:
+        if not isinstance(encoding, Encoding):
+            raise ValueError(f"expected an encoding such as gape.encodings.RandomWalk(), got {encoding!r}")
         if attr_name is None and encoding.pairwise:
             raise ValueError(f"{type(encoding).__name__} has numbers for pairs of nodes, which cannot join x; name it")
-        if attr_name is not None and (not attr_name or any(word in attr_name for word in ("index", "batch", "face"))):
-            raise ValueError(f"attr_name {attr_name!r} cannot be: PyG takes 'index', 'batch', 'face' for node numbers")
+        if attr_name is not None:
+            _check_name(attr_name, encoding.pairwise)
         self.encoding = encoding
         self.attr_name = attr_name
 
-    def forward(self, data: Any) -> Any:
-        """Encode a ``Data`` or a ``Batch``."""
-        graph = as_graph(data)
+    def compute(self, graph: Graph, data: Any) -> dict[str, tuple[Tensor, Tensor]]:
         found = self.encoding(graph)
-        name = self._attach(data, found)
-        if isinstance(data, Batch) and hasattr(data, "_slice_dict"):
-            # Lets batch[i] and batch.to_data_list() give each graph its part.
-            ptr = found.ptr if isinstance(found, Pairs) else graph.ptr
-            data._slice_dict = {**data._slice_dict, name: ptr.cpu()}
-            data._inc_dict = {**data._inc_dict, name: torch.zeros(graph.num_graphs, dtype=torch.int64)}
-        return data
-
-    def over(self, dataset: Any) -> Any:
-        """The data set with every graph encoded, all together; the argument stays as it is.
-
-        Both share the storage of all other attributes. For a view, such as a training split, the whole storage is
-        encoded, so that other views of the result need nothing more.
-
-        Args:
-            dataset: a PyG ``InMemoryDataset``.
-        """
-        if getattr(dataset, "_data", None) is None:
-            raise ValueError(f"expected a PyG InMemoryDataset, got {type(dataset).__name__}; use it as pre_transform")
-        whole = copy.copy(dataset)
-        whole._indices, whole._data_list = None, None
-        whole._data = copy.copy(dataset._data)
-        graph = as_graph(whole)
-        found = self.encoding(graph)
-        name = self._attach(whole._data, found)
-        if dataset.slices is not None:
-            whole.slices = {**dataset.slices, name: found.ptr if isinstance(found, Pairs) else graph.ptr}
-        whole._indices = dataset._indices
-        return whole
-
-    def _attach(self, data: Any, found: Tensor | Pairs) -> str:
-        values = found.values if isinstance(found, Pairs) else found
+        values, ptr = (found.values, found.ptr) if isinstance(found, Pairs) else (found, graph.ptr)
         if self.attr_name is not None:
-            data[self.attr_name] = values
-            return self.attr_name
+            return {self.attr_name: (values, ptr)}
         if values.dim() != 2:
             raise ValueError(f"an encoding of shape {list(values.shape)} cannot join x; give attr_name")
         x = data.x
@@ -95,11 +63,18 @@ class AddEncoding(BaseTransform):  # type: ignore[misc]
             x = x.unsqueeze(-1) if x.dim() == 1 else x
             dtype = torch.promote_types(x.dtype, values.dtype)
             values = torch.cat([x.to(dtype), values.to(dtype)], dim=-1)
-        data.x = values
-        return "x"
+        return {"x": (values, ptr)}
 
     def __repr__(self) -> str:
         settings = [f"{field.name}={getattr(self.encoding, field.name)!r}" for field in fields(self.encoding)]
         if type(self) is AddEncoding:
             settings = [repr(self.encoding)]
         return f"{type(self).__name__}({', '.join(settings)}, attr_name={self.attr_name!r})"
+
+
+def _check_name(name: str, pairwise: bool) -> None:
+    if not isinstance(name, str):
+        raise ValueError(f"attr_name must be a text, or None to join x, got {name!r}")
+    misread = name in NAMES or any(word in name for word in WORDS)
+    if misread or (pairwise and (name in PAIR_NAMES or "node" in name)):
+        raise ValueError(f"attr_name {name!r} cannot be: PyG reads node numbers, edges or a number of nodes from it")

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import torch
+from torch_geometric.data.datapipes import functional_transform
 
-from gape.interop import as_graph
+from gape.graph import Graph
 from gape.nn.compute_basis import walk_basis
 from gape.nn.walk_basis import PREFIX
+from gape.pyg.graph_transform import GraphTransform
 from gape.typing import MatrixName
-
-try:
-    from torch_geometric.data import Batch
-    from torch_geometric.data.datapipes import functional_transform
-    from torch_geometric.transforms import BaseTransform
-except ImportError as error:
-    raise ImportError("gape.pyg needs PyTorch Geometric: pip install 'gape[pyg]'") from error
 
 # One row per graph; the others have one per node.
 GRAPH_FIELDS = ("matrix", "radius", "spectrum", "complete")
 
 
 @functional_transform("add_walk_basis")
-class AddWalkBasis(BaseTransform):  # type: ignore[misc]
+class AddWalkBasis(GraphTransform):
     """Adds what :class:`gape.nn.GAPE` needs of a graph (Soga & Chiang, TMLR 2023), once and not in training.
 
     Attributes ``walk_vectors`` ``[n, J]``, ``walk_scale`` ``[n]``, ``walk_spectrum`` ``[1, J]``, ``walk_returns``
@@ -70,30 +64,9 @@ class AddWalkBasis(BaseTransform):  # type: ignore[misc]
         """Attach the basis to a ``Data`` or a ``Batch``."""
         if self.vectors is None:
             raise ValueError("vectors=None is for a whole data set, over(dataset); give the most nodes a graph has")
-        graph = as_graph(data)
-        for name, (value, ptr) in self._compute(graph).items():
-            data[name] = value
-            if isinstance(data, Batch) and hasattr(data, "_slice_dict"):
-                data._slice_dict = {**data._slice_dict, name: ptr.cpu()}
-                data._inc_dict = {**data._inc_dict, name: torch.zeros(graph.num_graphs, dtype=torch.int64)}
-        return data
+        return super().forward(data)
 
-    def over(self, dataset: Any) -> Any:
-        """The data set with the bases of all its graphs; the argument stays as it is, other attributes are shared."""
-        if getattr(dataset, "_data", None) is None:
-            raise ValueError(f"expected a PyG InMemoryDataset, got {type(dataset).__name__}; use it as pre_transform")
-        whole = copy.copy(dataset)
-        whole._indices, whole._data_list = None, None
-        whole._data = copy.copy(dataset._data)
-        slices = {}
-        for name, (value, ptr) in self._compute(as_graph(whole)).items():
-            whole._data[name], slices[name] = value, ptr
-        if dataset.slices is not None:
-            whole.slices = {**dataset.slices, **slices}
-        whole._indices = dataset._indices
-        return whole
-
-    def _compute(self, graph: Any) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+    def compute(self, graph: Graph, data: Any) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
         """By attribute name: the values, and where each graph's rows begin."""
         settings = {"vectors": self.vectors, "complete": self.complete, "returns": self.returns}
         basis = walk_basis(graph, self.matrix, directed=self.directed, **settings)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from collections.abc import Callable
 
 from rich.console import Console
@@ -11,6 +12,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from gape.bench.tables import Table
+
+# The longest kind of figure, "authors' logs, best validation", takes two lines of this width.
+_KIND_WIDTH = 15
 
 
 def render(table: Table, how: str) -> str:
@@ -26,19 +30,44 @@ def render(table: Table, how: str) -> str:
 
 
 def text(table: Table) -> str:
-    """With a frame, for the terminal."""
-    width = max(100, 50 + 19 * len(table.columns))
+    """With frames, for the terminal: columns that do not fit side by side go below each other."""
+    width = max(80, shutil.get_terminal_size((100, 24)).columns)
     console = Console(width=width, record=True, file=io.StringIO(), force_terminal=True)
-    shown = RichTable("encoding", "figure", *table.columns, title=table.title)
-    for place, (row, kind, entries) in enumerate(table.lines):
-        styles = ("bold" if entry.bold else "dim" if entry.summary is None else "" for entry in entries)
-        cells = [Text(entry.text, style=style) for entry, style in zip(entries, styles, strict=True)]
-        last = place + 1 == len(table.lines) or table.lines[place + 1][0] != row
-        shown.add_row(_label(table, place), kind, *cells, end_section=last)
-    console.print(shown)
+    console.print(table.title, style="italic", highlight=False, markup=False)
+    for columns in _side_by_side(table, width):
+        console.print(_framed(table, columns))
     for note in table.notes:
         console.print(note, style="dim", highlight=False, markup=False)
     return console.export_text(styles=True)
+
+
+def _framed(table: Table, columns: range) -> RichTable:
+    shown = RichTable("encoding")
+    shown.add_column("figure", max_width=_KIND_WIDTH)
+    for column in columns:
+        shown.add_column(table.columns[column], no_wrap=True)
+    for place, (row, kind, entries) in enumerate(table.lines):
+        chosen = [entries[column] for column in columns]
+        styles = ("bold" if entry.bold else "dim" if entry.summary is None else "" for entry in chosen)
+        cells = [Text(entry.text, style=style) for entry, style in zip(chosen, styles, strict=True)]
+        last = place + 1 == len(table.lines) or table.lines[place + 1][0] != row
+        shown.add_row(_label(table, place), kind, *cells, end_section=last)
+    return shown
+
+
+def _side_by_side(table: Table, width: int) -> list[range]:
+    """The columns in runs that fit into the width, at least one in each."""
+    # A cell has a space on both sides and a line on one; the table has one line more.
+    labels = 1 + max((len(row) for row, *_ in table.lines), default=0) + 3 + _KIND_WIDTH + 3
+    groups: list[range] = []
+    start, used = 0, labels
+    for column, heading in enumerate(table.columns):
+        needed = 3 + max(len(heading), *(len(entries[column].text) for _, _, entries in table.lines), 0)
+        if column > start and used + needed > width:
+            groups.append(range(start, column))
+            start, used = column, labels
+        used += needed
+    return [*groups, range(start, len(table.columns))]
 
 
 def markdown(table: Table) -> str:

@@ -1,6 +1,7 @@
 """Scores: the authors' published outputs score what they published."""
 
 import math
+import re
 from collections import Counter
 
 import pytest
@@ -101,3 +102,22 @@ def test_unequal_numbers_are_refused():
 )
 def test_detokenised_text(tokens, text):
     assert detokenise(tokens) == text
+
+
+@pytest.mark.parametrize(
+    ("said", "meant", "complaint"),
+    [
+        ("a\nb\n", "A\n", r"said.vi has 2 lines and .*meant.vi has 1; .*meant.vi ends after line 1"),
+        ("a\n", "A\nB\n", r"said.vi has 1 lines and .*meant.vi has 2; .*said.vi ends after line 1"),
+        ("a\nb\n", "A\n\n", r"meant.vi, line 2: the line is empty"),
+        ("", "", r"meant.vi has no lines"),
+        (b"a\n\xe1\n", "A\nB\n", r"said.vi, line 2: byte 1 \(0xe1\) is not UTF-8"),
+    ],
+)
+def test_score_command_refuses_files_that_do_not_fit_with_file_and_line(tmp_path, capsys, said, meant, complaint):
+    for name, content in (("said.vi", said), ("meant.vi", meant)):
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(SystemExit) as exit_:
+        main(["translate", "score", str(tmp_path / "said.vi"), str(tmp_path / "meant.vi")])
+    assert exit_.value.code not in (0, None)
+    assert re.search(complaint, capsys.readouterr().err.replace("\n", " "))

@@ -55,6 +55,8 @@ def test_a_broken_archive_and_a_missing_file_are_named(write, tmp_path):
         read_lines(path)
     with pytest.raises(FileNotFoundError, match=r"there is no file .*b.en"):
         read_lines(tmp_path / "b.en")
+    with pytest.raises(ValueError, match=r"is a folder; name a text file"):
+        read_lines(tmp_path)
 
 
 def test_empty_lines_can_be_dropped_on_both_sides(write):

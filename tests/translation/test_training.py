@@ -63,6 +63,22 @@ def test_a_whole_pass_is_a_stretch_without_steps(mirror, tmp_path):
     assert result["steps"] == looks[1]["step"]
 
 
+def test_steps_without_a_stretch_are_looked_at_once_a_pass(mirror, tmp_path):
+    """As `paper` is, which looks once a pass."""
+    result = train(settings(steps=7, validate_every=None, tokens=1000), mirror, tmp_path)
+    looks = json.loads((tmp_path / "history.json").read_text())
+    once = train(settings(steps=None, epochs=1, validate_every=None, tokens=1000), mirror, tmp_path / "once")
+    assert once["steps"] < 7
+    assert [look["step"] for look in looks] == [*range(once["steps"], 7, once["steps"]), 7]
+    assert result["steps"] == 7
+
+
+def test_a_loss_that_is_not_a_number_stops_the_run(mirror, tmp_path):
+    with pytest.raises(ValueError, match=r"the loss of step \d+ is nan: training has diverged; lower learning_rate"):
+        train(settings(learning_rate=1e38, steps=40), mirror, tmp_path)
+    assert RunFolder(tmp_path).result() is None
+
+
 def test_a_folder_with_other_settings_is_left_alone(mirror, tmp_path):
     RunFolder(tmp_path).begin(settings())
     with pytest.raises(
@@ -130,6 +146,10 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
     code, out, err = call("run", run, tmp_path / "test.en", "-o", tmp_path / "test.hyp")
     assert (code, out) == (0, f"{tmp_path / 'test.hyp'}: 20 translations\n"), err
     assert (tmp_path / "test.hyp").read_text() == (run / "test.hyp.txt").read_text()
+    other = ("run", run, tmp_path / "test.en", "-o", tmp_path / "other.hyp", "--positions")
+    assert call(*other, "sinusoidal")[0] == 0
+    assert (tmp_path / "other.hyp").read_text() != (tmp_path / "test.hyp").read_text()
+    assert "'rw' has weights of its own, which this model never trained" in call(*other, "rw")[2]
     (tmp_path / "bad.en").write_text("a\n\n")
     assert "bad.en, line 2: the line is empty" in call("run", run, tmp_path / "bad.en", "-o", tmp_path / "x")[2]
     assert "there is no position encoding 'gap'" in call("train", "-e", "gap", "-o", tmp_path / "y")[2]
@@ -165,7 +185,9 @@ def test_trained_sinusoidal_model_and_automaton_translate_alike(mirror, tmp_path
     train(settings(steps=300, validate_every=300, tokens=400, learning_rate=3e-3), mirror, tmp_path / "run")
     model, vocabulary = RunFolder(tmp_path / "run").load()
     expected = translate(model, vocabulary, mirror.dev.source)
-    automaton = type(model)(settings("sinusoidal-automaton").model, len(vocabulary)).eval()
-    weights = {key: tensor for key, tensor in model.state_dict().items() if key != "positions.table"}
-    automaton.load_state_dict(weights, strict=False)
-    assert translate(automaton, vocabulary, mirror.dev.source) == expected
+    sinusoids = model.positions.table
+    model.exchange_positions("sinusoidal-automaton")
+    assert model.positions.table is not sinusoids
+    assert translate(model, vocabulary, mirror.dev.source) == expected
+    model.exchange_positions("none")
+    assert translate(model, vocabulary, mirror.dev.source) != expected

@@ -98,9 +98,10 @@ def score(
         if path is not None and lines is not None:
             refuse_empty(lines, path)
             if len(lines) != len(said):
+                shorter, last = (hypotheses, len(said)) if len(said) < len(lines) else (path, len(lines))
                 raise ValueError(
                     f"{hypotheses} has {len(said):,} lines and {path} has {len(lines):,}; they must be translations "
-                    f"of the same sentences, line by line"
+                    f"of the same sentences, line by line. {shorter} ends after line {last:,}"
                 )
     for found in score_lines(said, meant, raw_references=untokenised):
         typer.echo(str(found))
@@ -114,6 +115,13 @@ def run(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the translations go.")],
     beam: Annotated[int, typer.Option(help="Hypotheses kept.")] = 4,
     length_penalty: Annotated[float, typer.Option(help="α of GNMT's length penalty.")] = 0.6,
+    positions: Annotated[
+        str | None,
+        typer.Option(
+            help="Another encoding without learned parts in place of the trained one; with sinusoidal-automaton, a "
+            "model trained with sinusoids says the same (Proposition 1)."
+        ),
+    ] = None,
     threads: ThreadsOption = None,
 ) -> None:
     """Translate a text with a trained model.
@@ -133,6 +141,8 @@ def run(
     refuse_empty(lines, source)
     _use_threads(threads)
     transformer, vocabulary = RunFolder(model).load()
+    if positions is not None:
+        transformer.exchange_positions(positions)
     with sentence_bar(Console(stderr=True)) as show:
         done = 0
 

@@ -54,9 +54,7 @@ class Transformer(nn.Module):
                     nn.init.zeros_(module.bias)
             nn.init.normal_(self.embedding.weight, std=settings.width**-0.5)
             # Last, since encodings differ in how many random numbers they draw.
-            self.positions = make_positions(
-                settings.positions, width=settings.width, heads=settings.heads, limit=settings.max_positions, seed=seed
-            )
+            self.positions = _positions(settings, settings.positions, seed)
         self.dropout = Dropout(settings.dropout)
         self.register_buffer("sayable", torch.ones(vocabulary, dtype=torch.bool))
 
@@ -64,6 +62,20 @@ class Transformer(nn.Module):
         """Never say other pieces than these and the end: those of the target language, in a joint vocabulary."""
         self.sayable.fill_(False)
         self.sayable[[*pieces, END]] = True
+
+    def exchange_positions(self, name: str, *, seed: int = 0) -> None:
+        """Another position encoding in place of the trained one, all other weights kept.
+
+        With the automaton of Proposition 1 in place of the sinusoids, nothing changes.
+
+        Args:
+            name: of an encoding that has nothing to learn.
+            seed: of GAPE's automaton.
+        """
+        positions = _positions(self.settings, name, seed)
+        if any(True for _ in positions.parameters()):
+            raise ValueError(f"{name!r} has weights of its own, which this model never trained; train a model with it")
+        self.positions = positions.to(self.embedding.weight.device)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Scores of the piece after each target piece.
@@ -131,3 +143,7 @@ class Transformer(nn.Module):
             tokens = tokens.masked_fill(dropped & (tokens > END), UNKNOWN)
         embedded = self.embedding(tokens) * math.sqrt(self.settings.width)
         return self.dropout(self.positions(embedded, lengths))  # type: ignore[no-any-return]
+
+
+def _positions(settings: ModelSettings, name: str, seed: int) -> Positions:
+    return make_positions(name, width=settings.width, heads=settings.heads, limit=settings.max_positions, seed=seed)

@@ -22,6 +22,7 @@ class Looks(Callback):
             f"step {look['step']:,}: loss {look['loss']:.3f}, dev BLEU {look['dev_bleu']:.2f}, learning rate "
             f"{look['learning_rate']:.1e}, {look['tokens'] / max(look['seconds'], 1e-9):,.0f} tokens/s",
             highlight=False,
+            soft_wrap=True,
         )
 
 

@@ -36,7 +36,9 @@ class Session:
 
     def train(self, settings: Settings, folder: Path, minutes: float | None) -> dict[str, Any]:
         """Train and test one run; see :func:`gape.translation.training.train`."""
-        self.console.print(f"{folder}: {settings.model.positions}, {self.splits.train!r}", highlight=False)
+        self.console.print(
+            f"{folder}: {settings.model.positions}, {self.splits.train!r}", highlight=False, soft_wrap=True
+        )
         with sentence_bar(self.console) as show:
             return train(
                 settings,

@@ -56,18 +56,18 @@ class TranslationTask(lightning.LightningModule):
     def stretches(self) -> int:
         """Number of stretches from look to look."""
         training = self.run.training
-        if training.steps is None:
-            return training.epochs
-        if training.validate_every is None:
-            raise ValueError(f"steps={training.steps} needs validate_every, the steps from look to look")
-        return math.ceil(training.steps / training.validate_every)
+        return training.epochs if training.steps is None else math.ceil(training.steps / self._steps_a_stretch())
+
+    def _steps_a_stretch(self) -> int:
+        """If the length is given in steps: those from look to look, by default about a pass."""
+        return self.run.training.validate_every or len(self.plan.epoch(0))
 
     def train_dataloader(self) -> DataLoader[Batch]:
         training, number = self.run.training, self.current_epoch
         if training.steps is None:
             batches = self.plan.epoch(number)
         else:
-            every = training.validate_every or training.steps
+            every = self._steps_a_stretch()
             batches = self.plan.steps(number * every, min(every, training.steps - number * every))
         return DataLoader([self.train_text.batch(batch) for batch in batches], batch_size=None)  # type: ignore[arg-type]
 
@@ -92,7 +92,13 @@ class TranslationTask(lightning.LightningModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         loss = self.model.loss(batch.source, batch.target, self.run.training.label_smoothing)
-        self._loss_sum += float(loss.detach())
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise ValueError(
+                f"the loss of step {self.global_step + 1} is {value}: training has diverged; lower learning_rate, "
+                f"which is {self.run.training.learning_rate}"
+            )
+        self._loss_sum += value
         self._tokens += int((batch.target[:, 1:] != PAD).sum())
         self._stretch_steps += 1
         self.log("loss", loss.detach(), prog_bar=True, batch_size=len(batch.source))

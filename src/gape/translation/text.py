@@ -24,6 +24,8 @@ def read_lines(path: str | Path) -> list[str]:
         raw = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
     except FileNotFoundError as error:
         raise FileNotFoundError(f"there is no file {path}") from error
+    except IsADirectoryError as error:
+        raise ValueError(f"{path} is a folder; name a text file, plain or .xz") from error
     except lzma.LZMAError as error:
         raise ValueError(f"{path} is not a complete xz file: {error}") from error
     lines = raw.split(b"\n")
@@ -48,7 +50,9 @@ def find_text(folder: Path, name: str) -> Path | None:
 
 
 def refuse_empty(lines: list[str], path: str | Path) -> None:
-    """Refuse a file with a line of nothing but blanks."""
+    """Refuse a file without lines, or with one of nothing but blanks."""
+    if not lines:
+        raise ValueError(f"{path} has no lines; there must be a sentence a line")
     for number, line in enumerate(lines, 1):
         if not line.strip():
             raise ValueError(f"{path}, line {number}: the line is empty; write something there, or leave it out")

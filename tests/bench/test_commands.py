@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from rich.text import Text
 
 from gape.cli import main
 
@@ -78,6 +79,27 @@ def test_tables_are_printed_and_written(capsys, tmp_path):
     path = tmp_path / "table.md"
     assert answer(capsys, "table", "k-study", "--format", "markdown", "-o", str(path), *folders)[0] == 0
     assert "| k = 8 | best validation |" in path.read_text()
+
+
+def test_a_table_fits_its_terminal_and_leaves_no_column_out(capsys, tmp_path, monkeypatch):
+    for width in (80, 100, 250):
+        monkeypatch.setenv("COLUMNS", str(width))
+        code, out, _ = answer(capsys, "table", "--runs", str(tmp_path))
+        plain = Text.from_ansi(out).plain
+        assert code == 0
+        assert max(map(len, plain.splitlines())) <= width
+        for column in ("ZINC ↓", "CSL ↑", "CLUSTER ↑", "PCQM4Mv2 ↓"):
+            assert plain.count(column) == 1
+
+
+def test_a_table_without_results_says_where_they_come_from(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("graph-performance", "graph-runtime", "translation"):
+        code, out, err = answer(capsys, "table", name)
+        assert (code, out) == (2, "")
+        assert "there is no folder results and no folder runs here" in err
+        assert "`gape bench`" in err
+        assert "--results" in err
 
 
 @pytest.mark.parametrize("name", ["rw-pprp", "csl-labels"])

@@ -45,6 +45,11 @@ def table(
     """
     from gape.bench.render import render
 
+    if not measure and not results.is_dir() and not runs.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {results} and no folder {runs} here, so there are no figures of ours to show: train "
+            f"with `gape bench`, which fills {runs}, or name the folder results of a checkout by --results"
+        )
     if name == "graph-runtime":
         from gape.bench.runtime_table import measure_runtimes, runtime_table
 

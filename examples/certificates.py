@@ -1,4 +1,7 @@
-"""How far can the numbers be trusted? A solve says so, for every graph."""
+"""How far can the numbers be trusted? A solve says so, for every graph.
+
+Needs NetworkX: pip install 'gape[cli]'
+"""
 
 import warnings
 

@@ -1,4 +1,7 @@
-"""A NetworkX graph, three lines."""
+"""A NetworkX graph, three lines.
+
+Needs NetworkX: pip install 'gape[cli]'
+"""
 
 import networkx as nx
 

@@ -1,4 +1,7 @@
-"""PyG: an encoding as pre_transform, as transform, and over a whole data set at once."""
+"""PyG: an encoding as pre_transform, as transform, and over a whole data set at once.
+
+Needs PyTorch Geometric: pip install 'gape[pyg]'
+"""
 
 import torch
 from torch_geometric.datasets import FakeDataset

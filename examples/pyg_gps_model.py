@@ -2,6 +2,8 @@
 
 Every node of a ring has two neighbours, so all nodes look alike to message passing and to the paper's node readout with
 one label. The closed readout (runs that come back to where they began) sees how long the way round is.
+
+Needs PyTorch Geometric: pip install 'gape[pyg]'
 """
 
 import torch

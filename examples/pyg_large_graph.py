@@ -1,6 +1,8 @@
 """A large graph in mini-batches: encode it once as a whole, then slice the rows by ``n_id``.
 
 Encoding each mini-batch by itself would be wrong: a sampled neighbourhood has other walks than the graph.
+
+Needs PyTorch Geometric: pip install 'gape[pyg]'
 """
 
 import torch

@@ -2,6 +2,8 @@
 
 State t of the shift automaton holds the walks of exactly t steps, so on the random-walk matrix W = D⁻¹A its pair
 readout is [I, W, W², …], the relative random-walk probabilities that GRIT feeds to its attention.
+
+Needs NetworkX: pip install 'gape[cli]'
 """
 
 import networkx as nx

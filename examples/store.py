@@ -1,4 +1,7 @@
-"""Never compute the same thing twice: a folder of encodings, found by graphs and settings."""
+"""Never compute the same thing twice: a folder of encodings, found by graphs and settings.
+
+Needs NetworkX: pip install 'gape[cli]'
+"""
 
 import tempfile
 import time

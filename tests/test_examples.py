@@ -1,6 +1,7 @@
 """Every example runs as it stands."""
 
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -23,6 +24,12 @@ SHOWN = {
 
 def test_no_example_is_left_out():
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == {*SHOWN, "shell.sh"}
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
+def test_every_example_says_at_its_top_what_it_needs(path):
+    top = path.read_text().split("import ")[0]
+    assert re.search(r"[Nn]eeds? .*pip install 'gape\[\w+\]'", top)
 
 
 @pytest.mark.filterwarnings("default")

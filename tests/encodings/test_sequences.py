@@ -79,6 +79,23 @@ def test_random_walk_on_a_path(nodes):
     torch.testing.assert_close(fixed, longer, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["lape-p", "lape-c", "sa-c", "rw-p", "sinusoidal"])
+def test_long_sequences_need_no_table_of_all_pairs(name):
+    # 300,000² numbers would take 720 GB.
+    settings = {"width": 4} if name == "sinusoidal" else {"length": None}
+    rows = make(name, **settings, dtype="float64")(sequence_graph("path", 300_000))
+    assert len(rows) == 300_000
+    assert bool(torch.isfinite(rows).all())
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 20])
+def test_random_walk_sees_both_ends_of_a_path_whatever_its_length(steps):
+    for nodes in range(1, 2 * steps + 6):
+        path = sequence_graph("path", nodes)
+        exact = RandomWalk(steps, dtype=F64)(path)
+        torch.testing.assert_close(PathRandomWalk(steps, None, dtype=F64)(path), exact, rtol=1e-10, atol=1e-12)
+
+
 def test_shortest_paths_on_a_path_are_differences():
     distances = ShortestPath()(sequence_graph("path", 30)).matrices()[0]
     places = torch.arange(30)

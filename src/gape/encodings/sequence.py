@@ -57,13 +57,13 @@ def sequence_graph(shape: Shape, nodes: int, *, directed: bool = False) -> Graph
     return Graph.from_edges(edges, num_nodes=nodes, undirected=not directed)
 
 
-def path_eigenpairs(nodes: int, kind: Literal["normalized", "combinatorial"]) -> tuple[Tensor, Tensor]:
-    """All eigenvalues ``[n]`` and unit eigenvectors ``[n, n]`` of a path's Laplacian, ascending, the trivial one first.
+def path_eigenpairs(nodes: int, kind: Literal["normalized", "combinatorial"], count: int) -> tuple[Tensor, Tensor]:
+    """The ``count`` lowest eigenvalues and unit eigenvectors ``[n, count]`` of a path's Laplacian, ascending.
 
     Combinatorial: 2 - 2cos(πj/n) and cos(πj(i + ½)/n). Normalised: 1 - cos(πj/(n-1)) and √degree · cos(πji/(n-1)).
     """
     i = torch.arange(nodes, dtype=torch.float64).unsqueeze(1)
-    j = torch.arange(nodes, dtype=torch.float64)
+    j = torch.arange(count, dtype=torch.float64)
     if kind == "combinatorial" or nodes == 1:
         angle = math.pi * j / max(1, nodes)
         values, vectors = 2.0 - 2.0 * angle.cos(), (angle * (i + 0.5)).cos()

@@ -111,9 +111,8 @@ def lowest(shape: Shape, kind: LaplacianName, length: int | None, positions: int
         return values, vectors
     # A cycle of one or two nodes is a path.
     if shape == "path" or nodes < 3:
-        all_values, all_vectors = path_eigenpairs(nodes, kind)
-        values[:found], kept = all_values[:found], fix_signs(all_vectors[None, :, :found])[0]
-        vectors[:, :found] = kept[:positions]
+        values[:found], whole = path_eigenpairs(nodes, kind, found)
+        vectors[:, :found] = fix_signs(whole[None])[0, :positions]
         return values, vectors
     values[:found], vectors[:, :found] = cycle_eigenpairs(nodes, kind, positions, found)
     return values, vectors

@@ -52,10 +52,14 @@ class PathRandomWalk(SequenceEncoding):
             raise ValueError(f"a sequence of {positions} does not fit on a path of {nodes} nodes; raise length")
         if nodes < 2:
             return torch.zeros(positions, self.steps, dtype=torch.float64)
+        # Only the nearer end matters, and beyond ``steps`` not even that: a short path has all the rows there are.
+        short = min(nodes, 2 * self.steps + 1)
+        place = torch.arange(positions)
+        row = torch.minimum(place, nodes - 1 - place).clamp(max=(short - 1) // 2)
         # D⁻¹A has the diagonal powers of D^(-1/2) A D^(-1/2), whose eigenvalues on a path are cos(πj/(n-1)).
-        _, vectors = path_eigenpairs(nodes, "normalized")
-        cosines = (math.pi * torch.arange(nodes, dtype=torch.float64) / (nodes - 1)).cos().unsqueeze(1)
-        table = vectors[:positions].square() @ cosines ** torch.arange(1, self.steps + 1)
+        _, vectors = path_eigenpairs(short, "normalized", short)
+        cosines = (math.pi * torch.arange(short, dtype=torch.float64) / (short - 1)).cos().unsqueeze(1)
+        table = vectors.square() @ cosines ** torch.arange(1, self.steps + 1)
         # An odd number of steps never leads back on a path; rounding would leave some 1e-17.
         table[:, ::2] = 0.0
-        return table.clamp(min=0.0)
+        return table.clamp(min=0.0)[row]

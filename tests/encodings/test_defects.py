@@ -24,6 +24,17 @@ def test_random_walk_is_right_below_total_weight_one():
     torch.testing.assert_close(RandomWalk(dtype=F64)(tiny), RandomWalk(dtype=F64)(graph), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1e-60, 1e-42, 1e38, 1e200])
+@pytest.mark.parametrize("undirected", [True, False])
+def test_random_walk_in_float32_is_right_for_weights_beyond_float32(scale, undirected):
+    graph = random_graph(10, 0.4, 0, undirected=undirected, weighted=True)
+    weight = graph.edge_weight * scale
+    weight[graph.edge_index.amax(0) < 5] *= 1e-50  # and for weights of all sizes in one graph
+    scaled = Graph(graph.edge_index, 10, edge_weight=weight)
+    exact = RandomWalk(dtype=F64)(scaled)
+    torch.testing.assert_close(RandomWalk()(scaled).double(), exact, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("nodes", [1, 2, 5, 8])
 def test_laplacian_pads_when_there_are_fewer_nodes_than_vectors(nodes):
     encoded = Laplacian(8)(sequence_graph("path", nodes))

@@ -99,6 +99,29 @@ def test_random_walk_refuses_large_graphs_and_names_the_way_out():
 
 
 @pytest.mark.parametrize("undirected", [True, False])
+def test_the_standard_error_of_an_estimate_is_one(undirected):
+    # Over many seeds: errors divided by what is stated of them have mean 0 and variance 1.
+    graph = random_graph(30, 0.15, 2, undirected=undirected)
+    exact = RandomWalk(5, dtype=torch.float64)(graph)
+    found = [estimate_random_walk(graph, 5, samples=256, seed=seed) for seed in range(20)]
+    error = torch.stack([one.values - exact for one in found])
+    stated = torch.stack([one.standard_error for one in found])
+    assert bool((error[stated < 1e-12].abs() < 1e-12).all())
+    ratio = error[stated >= 1e-12] / stated[stated >= 1e-12]
+    assert abs(float(ratio.mean())) < 0.1
+    assert 0.85 < float(ratio.std()) < 1.15
+    assert float((ratio.abs() < 2).double().mean()) > 0.93
+
+
+def test_too_few_samples_to_tell_their_error_are_refused():
+    with pytest.raises(ValueError, match="samples must be at least 32, got 8"):
+        estimate_random_walk(random_graph(5, 0.5, 0), 3, samples=8)
+    with pytest.raises(ValueError, match=r"seed must be a whole number, got 0\.5"):
+        estimate_random_walk(random_graph(5, 0.5, 0), 3, seed=0.5)
+    assert estimate_random_walk(random_graph(5, 0.5, 0), 3, samples=32, seed=2**62).values.shape == (5, 3)
+
+
+@pytest.mark.parametrize("undirected", [True, False])
 def test_estimated_random_walk_is_right_within_its_standard_error(undirected):
     graph = random_graph(40, 0.15, 2, undirected=undirected, weighted=True)
     exact = RandomWalk(10, dtype=torch.float64)(graph)

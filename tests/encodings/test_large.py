@@ -73,5 +73,5 @@ def test_random_walk_on_a_large_graph_is_refused_or_estimated():
     graph = large_graph("cit-HepPh")
     with pytest.raises(ValueError, match=r"34546 nodes.*GiB"):
         RandomWalk()(graph)
-    found = estimate_random_walk(graph, 4, samples=8)
+    found = estimate_random_walk(graph, 4, samples=32)
     assert found.values.shape == found.standard_error.shape == (graph.num_nodes, 4)

@@ -11,6 +11,7 @@ from gape.encodings.base import NodeEncoding, at_least
 from gape.encodings.blocks import blocks, dense_pieces, refuse_above, spread_rows
 from gape.encodings.powers import PowerDiagonals
 from gape.graph import Graph
+from gape.walk import WalkMatrix
 
 # Entries of the matrices worked on together, measured: fewer cost more calls, more fall out of the cache.
 CACHED = 1 << 18
@@ -57,19 +58,26 @@ class RandomWalk(NodeEncoding):
             "raise memory, or estimate with gape.encodings.estimate_random_walk",
         )
         out = torch.zeros(graph.num_nodes, self.length, dtype=self.dtype, device=graph.device)
-        for block in blocks(graph.walk("adjacency"), dtype=self.dtype, multiple=4, entries=CACHED):
-            spread_rows(out, block, self._block(block.matrices, diagonals))
+        # Weights may be anything in float64; only what they come to is sure to fit into float32.
+        walk = graph.walk("adjacency") if graph.edge_weight is None else return_walk(graph)
+        for block in blocks(walk, dtype=self.dtype, multiple=4, entries=CACHED):
+            symmetric = _normalise(block.matrices) if walk.name == "adjacency" else walk.name == "symmetric"
+            spread_rows(out, block, diagonals(block.matrices, symmetric=symmetric))
         return out
 
-    @staticmethod
-    def _block(weights: Tensor, diagonals: PowerDiagonals) -> Tensor:
-        """``[B, n, length]`` from adjacency matrices ``[B, n, n]``, which are overwritten."""
-        degree = weights.sum(-1)
-        symmetric = bool((degree >= 0).all()) and torch.equal(weights, weights.mT)
-        inverse = torch.where(degree == 0, 0.0, 1.0 / degree)
-        if symmetric:
-            # D⁻¹A and D^(-1/2) A D^(-1/2) are similar by a diagonal matrix: their powers have the same diagonals.
-            inverse = inverse.sqrt()
-            weights.mul_(inverse.unsqueeze(1))
-        weights.mul_(inverse.unsqueeze(2))
-        return diagonals(weights, symmetric=symmetric)
+
+def return_walk(graph: Graph) -> WalkMatrix:
+    """D⁻¹A, or where that is possible D^(-1/2) A D^(-1/2): similar by a diagonal matrix, so powers return alike."""
+    undirected = graph.undirected and bool((graph.adjacency.out_degree >= 0).all())
+    return graph.walk("symmetric" if undirected else "random_walk")
+
+
+def _normalise(edges: Tensor) -> bool:
+    """The same in place, for dense matrices ``[B, n, n]`` of edges without weights; whether they are symmetric."""
+    degree, symmetric = edges.sum(-1), torch.equal(edges, edges.mT)
+    inverse = torch.where(degree == 0, 0.0, 1.0 / degree)
+    if symmetric:
+        inverse = inverse.sqrt()
+        edges.mul_(inverse.unsqueeze(1))
+    edges.mul_(inverse.unsqueeze(2))
+    return symmetric

@@ -26,7 +26,7 @@ def test_no_example_is_left_out():
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == {*SHOWN, "shell.sh"}
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(filter(Path.is_file, EXAMPLES.iterdir())), ids=lambda path: path.name)
 def test_every_example_says_at_its_top_what_it_needs(path):
     top = path.read_text().split("import ")[0]
     assert re.search(r"[Nn]eeds? .*pip install 'gape\[\w+\]'", top)

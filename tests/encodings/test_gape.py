@@ -152,6 +152,32 @@ def test_spectral_radius_of_a_large_directed_graph():
     np.testing.assert_allclose(spectral_radius(graph.walk())[0], exact, rtol=1e-10)
 
 
+def test_spectral_radius_of_large_graphs_without_a_gap():
+    # Arnoldi's method gets nowhere: all eigenvalues of a directed cycle have the same size.
+    weight = torch.rand(1000, generator=torch.Generator().manual_seed(0), dtype=F64) + 0.5
+    ring = sequence_graph("cycle", 1000, directed=True)
+    weighted = Graph(ring.edge_index, 1000, edge_weight=weight)
+    mean = float(weight.log().mean().exp())
+    several = Graph(
+        torch.cat([ring.edge_index, ring.edge_index + 1000], 1), 2000, edge_weight=torch.cat([weight, 2 * weight])
+    )
+    nodes = torch.arange(900)
+    skips = Graph(torch.stack([nodes.repeat(2), torch.cat([nodes + 1, nodes + 3]) % 900]), 900)
+    path, cosine = sequence_graph("path", 5000), np.cos(np.pi / 5001)
+    for graph, exact in [(ring, 1.0), (weighted, mean), (several, 2 * mean), (skips, 2.0), (path, 2 * cosine)]:
+        np.testing.assert_allclose(spectral_radius(graph.walk())[0], exact, rtol=1e-10)
+    assert GAPE(4, damping=0.9, relative=True).solve(ring).status == [Status.RUN_SUM]
+
+
+def test_spectral_radius_that_cannot_be_found_is_not_guessed():
+    steep = Graph(sequence_graph("cycle", 700, directed=True).edge_index, 700, edge_weight=np.logspace(-3, 3, 700))
+    with pytest.raises(ValueError, match=r"is between .* too different; rescale them, or use an absolute damping"):
+        spectral_radius(steep.walk())
+    signed = Graph(steep.edge_index, 700, edge_weight=-torch.ones(700))
+    with pytest.raises(ValueError, match=r"negative weights cannot be found.*absolute damping"):
+        spectral_radius(signed.walk())
+
+
 def test_softmax_over_nodes_with_one_label_is_one_over_n_whatever_the_seed():
     graphs = batch_of()
     machine = GAPE(5, initial="softmax_nodes", seed=3).automaton

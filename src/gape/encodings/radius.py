@@ -10,9 +10,12 @@ import torch
 from torch import Tensor
 
 from gape.encodings.blocks import blocks
+from gape.encodings.perron import perron_root
 from gape.graph import Graph
 from gape.walk import WalkMatrix
 
+# Where there is a gap behind the largest eigenvalue, these steps are plenty.
+ARNOLDI = {"tol": 1e-13, "ncv": 40, "maxiter": 100}
 # Beyond so many nodes Arnoldi's method takes over from dense eigenvalues.
 DENSE_NODES = 512
 
@@ -96,5 +99,14 @@ def _sparse_radius(source: Tensor, target: Tensor, values: Tensor, symmetric: bo
         return float(_dense_radius(torch.from_numpy(matrix.toarray()), symmetric))
     solver = scipy.sparse.linalg.eigsh if symmetric else scipy.sparse.linalg.eigs
     start = np.random.default_rng(0).uniform(0.5, 1.5, n)
-    value = solver(matrix, k=1, which="LM", v0=start, return_eigenvectors=False, tol=1e-13)
+    try:
+        value = solver(matrix, k=1, which="LM", v0=start, return_eigenvectors=False, **ARNOLDI)
+    except scipy.sparse.linalg.ArpackNoConvergence as error:
+        # Long cycles and paths: many eigenvalues nearly as large as the largest. These have little fill.
+        if matrix.data.min() < 0:
+            raise ValueError(
+                f"the spectral radius of a graph of {n} nodes with negative weights cannot be found: {error}; "
+                "use an absolute damping, relative=False"
+            ) from error
+        return perron_root(matrix)
     return float(abs(value[0]))

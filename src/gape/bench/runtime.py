@@ -1,204 +1,181 @@
-"""The runtime table: encodings of whole data sets, ours and the other way in one run.
+"""How long encodings of whole data sets take, ours and the other way in one run.
 
-Every time runs from collated index tensors to a float32 ``[nodes, k]`` tensor, everything included: checking the input,
-sorting, solving, certifying, rounding. The slow side may run on a sample and be extrapolated; the table says so.
+Every time of ours runs from collated index tensors to a float32 tensor, everything included: checking the input,
+sorting, solving, certifying, rounding. The other side runs graph by graph on a sample of the graphs, on the number of
+threads that suits it best, and is scaled up.
 """
 
 from __future__ import annotations
 
+import platform
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
 
-import gape
-from gape.bench.sylvester import encode_graph_by_graph
-from gape.bench.todays_way import Comparison, comparisons, single_graphs
+from gape.bench.todays_way import Comparison, Way, comparisons, single_graphs
 from gape.bench.workloads import SIZES, Workload, workload
-from gape.solvers import AlgebraicOnlyWarning
+from gape.encodings import GAPE, Pairs
+from gape.solvers import AlgebraicOnlyWarning, Status
 
 REPEATS = 20
 ENOUGH_SECONDS = 10.0
-# About how long the slow side may take on each workload.
-SLOW_SECONDS = 20.0
-# Graphs on which PyG and NetworkX are timed.
-SAMPLE = 400
+# About how long the other side may take on each workload, and the graphs on which its pace is found out.
+OTHER_SECONDS = 10.0
+PROBE = 50
 
 
 @dataclass(frozen=True)
 class Timing:
-    """One cell pair of the table."""
-
-    workload: str
-    states: int
-    graphs: int
-    ours: float
-    other: float
-    sampled: int
-    threads: int
-    residual: float
-    difference: float
-    run_sums: int
-
-    @property
-    def ratio(self) -> float:
-        return self.other / self.ours
-
-
-@dataclass(frozen=True)
-class EncodingTiming:
-    """One of the other encodings beside today's way."""
+    """Seconds of one encoding of one workload: every run of ours, and the other way scaled up to all graphs."""
 
     workload: str
     encoding: str
+    k: int | None
     graphs: int
-    ours: float
-    way: str
-    other: float
-    sampled: int
+    seconds: tuple[float, ...]
+    way: str | None = None
+    other: float | None = None
+    sampled: int = 0
+    agree: int = 0
+    certificate: str = ""
 
     @property
-    def ratio(self) -> float:
-        return self.other / self.ours
+    def name(self) -> str:
+        """For people: encoding and number of features."""
+        return self.encoding.upper() + ("" if self.k is None else f"-{self.k}")
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster ours is."""
+        return None if self.other is None else self.other / min(self.seconds)
 
 
-def main(
-    data_dir: Path | None = None, quick: bool = False, states: tuple[int, ...] | None = None
-) -> tuple[list[Timing], list[EncodingTiming]]:
-    """Measure and print the tables; ``quick`` on a hundredth of the graphs, to see that it runs."""
-    console = Console()
-    console.print(
-        f"GAPE, γ = 0.02, on {torch.get_num_threads()} threads; the other way: SciPy solve_sylvester per graph "
-        "with μ⁻¹, on the number of BLAS threads that suits it best"
-    )
-    timings, others = [], []
-    for name, count in SIZES.items():
+def main(data_dir: Path | None = None, quick: bool = False, states: tuple[int, ...] | None = None) -> list[Timing]:
+    """Measure and print; ``quick`` on a hundredth of the graphs, to see that it runs."""
+    return [timing for timing, _ in measure(data_dir, quick, states or (20, 32))]
+
+
+def measure(
+    data_dir: Path | None = None,
+    quick: bool = False,
+    states: Sequence[int] = (20, 32),
+    workloads: Sequence[str] = tuple(SIZES),
+) -> list[tuple[Timing, dict[str, Any]]]:
+    """Time all encodings on all workloads, print the table, and say on what it was measured."""
+    console, found = Console(stderr=True), []
+    for name in workloads:
         with console.status(f"{name}: preparing the graphs"):
-            work = workload(name, data_dir, max(60, count // 100) if quick else count)
+            work = workload(name, data_dir, max(60, SIZES[name] // 100) if quick else SIZES[name])
         console.print(f"{name}: {work.num_graphs} graphs, {work.origin}")
-        for k in states or (20, 32):
-            with console.status(f"{name}: timing k = {k}"):
-                timings.append(time_gape(work, k, slow_seconds=1.0 if quick else SLOW_SECONDS))
-        for comparison in comparisons():
-            with console.status(f"{name}: timing {comparison.name}"):
-                others.append(time_encoding(work, comparison, sample=20 if quick else SAMPLE))
-    console.print(table(timings))
-    console.print(encoding_table(others))
-    return timings, others
+        circumstances = {
+            "data": work.origin,
+            "nodes": work.num_nodes,
+            "threads": torch.get_num_threads(),
+            "machine": platform.machine(),
+            "torch": torch.__version__,
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        for comparison in comparisons(states):
+            with console.status(f"{name}: timing {comparison.encoding}"):
+                found.append((timed(work, comparison, 0.2 if quick else OTHER_SECONDS), circumstances))
+    Console().print(table([timing for timing, _ in found]))
+    return found
 
 
-def time_gape(work: Workload, states: int, slow_seconds: float = SLOW_SECONDS) -> Timing:
-    """Our solver and the authors' on the same graphs, and how much their encodings differ."""
-    automaton = gape.Automaton.random(states=states, damping=0.02, seed=0)
-    solutions: list[gape.Solution] = []
-
-    def ours() -> None:
-        solutions[:] = [gape.solve(automaton, work.graph(), dtype=torch.float32, throw=False)]
-
-    with warnings.catch_warnings(action="ignore", category=AlgebraicOnlyWarning):
-        seconds = best_of(REPEATS, ours)
-    solution = solutions[0]
-    other, sampled, threads, theirs = _time_sylvester(automaton, work, slow_seconds)
-    mine = solution.weights[: len(theirs)].numpy()
-    return Timing(
-        workload=work.name,
-        states=states,
-        graphs=work.num_graphs,
-        ours=seconds,
-        other=other,
-        sampled=sampled,
-        threads=threads,
-        residual=float(solution.residual.max()),
-        difference=float(np.abs(mine - theirs).max() / np.abs(theirs).max()),
-        run_sums=solution.status.count(gape.Status.RUN_SUM),
+def timed(work: Workload, comparison: Comparison, other_seconds: float = OTHER_SECONDS) -> Timing:
+    """One of our encodings on all graphs, and the other way on a sample of them."""
+    with warnings.catch_warnings(action="ignore", category=AlgebraicOnlyWarning):  # the certificate says it
+        seconds = run_times(REPEATS, lambda: comparison.ours(work.graph()))
+        certificate = _certificate(comparison, work)
+        found = Timing(work.name, comparison.encoding, comparison.k, work.num_graphs, tuple(seconds))
+        if comparison.way is None:
+            return _with(found, certificate=certificate)
+        pace, sample = _other(work, comparison.way, other_seconds)
+        agree = sum(_agrees(comparison, comparison.way, graph) for graph in sample)
+    return _with(
+        found,
+        way=comparison.way.name,
+        other=pace * work.num_graphs,
+        sampled=len(sample),
+        agree=agree,
+        certificate=certificate,
     )
 
 
-def time_encoding(work: Workload, comparison: Comparison, sample: int = SAMPLE) -> EncodingTiming:
-    """One of our encodings on all graphs, and the other way on a sample of them, scaled up."""
-    ours = best_of(3, lambda: _discard(comparison.encoding(work.graph())))
-    graphs = single_graphs(work, sample, comparison.smallest)
-    ready = [comparison.prepare(graph) for graph in graphs]
-    other = best_of(2, lambda: _discard([comparison.compute(graph) for graph in ready]))
-    scale = work.num_graphs / len(graphs)
-    return EncodingTiming(
-        work.name, comparison.name, work.num_graphs, ours, comparison.other, other * scale, len(graphs)
-    )
+def _with(timing: Timing, **more: Any) -> Timing:
+    return Timing(**{**vars(timing), **more})
 
 
-def _discard(result: object) -> None:
-    del result
+def _certificate(comparison: Comparison, work: Workload) -> str:
+    if not isinstance(comparison.ours, GAPE):
+        return ""
+    solution = comparison.ours.solve(work.graph())
+    sums = solution.status.count(Status.RUN_SUM)
+    return f"residual ≤ {float(solution.residual.max()):.0e}, {sums} of {work.num_graphs} are run sums"
 
 
-def best_of(repeats: int, function: Callable[[], None]) -> float:
-    """The shortest of several runs, in seconds: what the work costs when nothing else disturbs it.
-
-    At least three (or ``repeats``, if that is less), and no more once they have taken ten seconds.
-    """
-    times: list[float] = []
-    while len(times) < repeats and (len(times) < min(3, repeats) or sum(times) < ENOUGH_SECONDS):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
+def _agrees(comparison: Comparison, way: Way, graph: Any) -> bool:
+    ours = comparison.ours(graph)
+    return way.agrees(ours.matrices()[0] if isinstance(ours, Pairs) else ours, way.compute(way.prepare(graph)))
 
 
-def _time_sylvester(
-    automaton: gape.Automaton, work: Workload, slow_seconds: float
-) -> tuple[float, int, int, np.ndarray[tuple[int, int], np.dtype[np.float32]]]:
+def _other(work: Workload, way: Way, seconds: float) -> tuple[float, list[Any]]:
+    """Seconds a graph of the other way, and the graphs on which they were taken."""
     from threadpoolctl import threadpool_limits
 
-    edge_index, ptr, edge_ptr = work.edge_index.numpy(), work.ptr.numpy(), work.edge_ptr
-    probe = min(50, work.num_graphs)
-    best = None
+    probe = [way.prepare(graph) for graph in single_graphs(work, PROBE, way.smallest)]
+    paces = {}
     for threads in sorted({1, torch.get_num_threads()}):
         with threadpool_limits(threads):
-            cost = best_of(2, lambda: (encode_graph_by_graph(automaton, edge_index, ptr, edge_ptr, probe), None)[1])
-        if best is None or cost < best[0]:
-            best = cost, threads
-    assert best is not None
-    cost, threads = best
-    sample = int(np.clip(slow_seconds / (cost / probe), probe, work.num_graphs))
-    with threadpool_limits(threads):
+            paces[threads] = best_of(2, lambda: [way.compute(graph) for graph in probe]) / len(probe)
+    best = min(paces, key=paces.__getitem__)
+    graphs = single_graphs(work, max(len(probe), int(seconds / paces[best])), way.smallest)
+    ready = [way.prepare(graph) for graph in graphs]
+    with threadpool_limits(best):
+        pace = best_of(2, lambda: [way.compute(graph) for graph in ready]) / len(graphs)
+    return pace, graphs
+
+
+def run_times(repeats: int, work: Callable[[], Any]) -> list[float]:
+    """Seconds of several runs: four at least (or ``repeats``), and no more once they have taken ten seconds."""
+    times: list[float] = []
+    while len(times) < repeats and (len(times) < min(4, repeats) or sum(times) < ENOUGH_SECONDS):
         start = time.perf_counter()
-        encoded = encode_graph_by_graph(automaton, edge_index, ptr, edge_ptr, sample)
-        elapsed = time.perf_counter() - start
-    return elapsed * work.num_graphs / sample, sample, threads, encoded
+        work()
+        times.append(time.perf_counter() - start)
+    return times
 
 
-def table(timings: list[Timing]) -> Table:
-    out = Table(title="GAPE: seconds to encode a data set")
-    for heading in ("data", "k", "graphs", "ours", "SciPy", "ratio", "residual ≤", "differ by", "run sum"):
-        out.add_column(heading, justify="left" if heading == "data" else "right")
-    for t in timings:
-        out.add_row(
-            t.workload,
-            str(t.states),
-            str(t.graphs),
-            f"{t.ours:.3f}",
-            f"{t.other:.1f}{'' if t.sampled == t.graphs else ' *'}",
-            f"[bold]{t.ratio:.0f}×[/bold]",
-            f"{t.residual:.0e}",
-            f"{t.difference:.0e}",
-            f"{t.run_sums}",
-        )
-    out.caption = "* extrapolated from a sample. Graphs beyond the run sum have the algebraic solution, as published."
-    return out
+def best_of(repeats: int, work: Callable[[], Any]) -> float:
+    """The shortest of several runs, in seconds: what the work costs when nothing else disturbs it."""
+    return min(run_times(repeats, work))
 
 
-def encoding_table(timings: list[EncodingTiming]) -> Table:
-    out = Table(title="Other encodings: seconds to encode a data set")
-    for heading in ("data", "encoding", "graphs", "ours", "other", "way", "ratio"):
+def table(timings: Sequence[Timing]) -> Table:
+    """Ours beside the other way; narrow enough for any terminal."""
+    out = Table(title="Seconds to encode a data set: the fastest run")
+    for heading in ("data", "encoding", "ours", "other", "way", "ratio", "agree"):
         out.add_column(heading, justify="left" if heading in ("data", "encoding", "way") else "right")
     for t in timings:
-        other = f"{t.other:.2f}{'' if t.sampled == t.graphs else ' *'}"
-        ratio = f"[bold]{t.ratio:.1f}×[/bold]"
-        out.add_row(t.workload, t.encoding, str(t.graphs), f"{t.ours:.3f}", other, t.way, ratio)
-    out.caption = "* scaled up from a sample"
+        beside = ["", "", "", ""]
+        if t.other is not None:
+            scaled = "" if t.sampled == t.graphs else " *"
+            beside = [f"{t.other:.2f}{scaled}", t.way or "", f"[bold]{t.ratio:.1f}×[/bold]", f"{t.agree}/{t.sampled}"]
+        out.add_row(t.workload, t.name, f"{min(t.seconds):.3f}", *beside)
+    certificates = [f"{t.name} on {t.workload}: {t.certificate}." for t in timings if t.certificate]
+    out.caption = "\n".join(
+        [
+            "* scaled up from a sample. Agree: graphs of the sample on which both give the same; not where eigenvalues "
+            "are multiple (any basis is right) or a graph has several parts (PyG drops one trivial eigenvector only).",
+            *certificates,
+        ]
+    )
     return out

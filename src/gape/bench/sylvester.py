@@ -27,15 +27,3 @@ def sylvester_encoding(automaton: Automaton, matrix: Array) -> Array:
     source = np.repeat(automaton.initial.numpy()[:, :1], len(matrix), axis=1)
     weights = scipy.linalg.solve_sylvester(inverse, -matrix, inverse @ source)
     return np.asarray(weights.T, dtype=np.float32)
-
-
-def encode_graph_by_graph(automaton: Automaton, edge_index: Array, ptr: Array, edge_ptr: Array, count: int) -> Array:
-    """The first ``count`` graphs of a collated batch whose edges lie graph by graph, one after the other."""
-    out = np.empty((int(ptr[count]), automaton.states), dtype=np.float32)
-    for i in range(count):
-        first, size = ptr[i], ptr[i + 1] - ptr[i]
-        source, target = edge_index[:, edge_ptr[i] : edge_ptr[i + 1]] - first
-        matrix = np.zeros((size, size))
-        matrix[source, target] = 1.0
-        out[first : first + size] = sylvester_encoding(automaton, matrix)
-    return out

@@ -5,6 +5,8 @@ import json
 import pytest
 from rich.text import Text
 
+from gape.bench.figures import FIGURES
+from gape.bench.panels import interactive
 from gape.cli import main
 
 
@@ -110,3 +112,13 @@ def test_figures_are_drawn_in_three_formats(capsys, tmp_path, name):
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / f"{name}.pdf").read_bytes().startswith(b"%PDF")
     assert "plotly.js v" in (tmp_path / f"{name}.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["rw-pprp", "csl-labels"])
+def test_colour_bars_of_interactive_figures_stand_beside_their_panels(name):
+    title, panels = FIGURES[name]()
+    figure = interactive(panels, title)
+    panels = [figure.layout["xaxis"].domain, figure.layout["xaxis2"].domain]
+    ends = [panels[1][0], 1.0]
+    for trace, panel, end in zip(figure.data, panels, ends, strict=True):
+        assert panel[1] < trace.colorbar.x < end

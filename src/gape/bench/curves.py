@@ -14,19 +14,19 @@ from gape.bench.rows import find
 COLOURS = ("#000000", "#E69F00", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#F0E442")
 
 
-def learning_curves(cells: Sequence[Cell], runs: Path) -> Any:
+def learning_curves(cells: Sequence[Cell], runs: Path, metric: str) -> Any:
     """A Plotly figure: metric and losses epoch by epoch; of the first fold where there are several."""
     from plotly import graph_objects
     from plotly.subplots import make_subplots
 
-    figure = make_subplots(1, 2, subplot_titles=["validation metric", "training (dotted) and validation loss"])
+    titles = [f"validation {metric.replace('_', ' ')}", "training (dotted) and validation loss"]
+    figure = make_subplots(1, 2, subplot_titles=titles)
     for place, cell in enumerate(cells):
         epochs = _epochs(cell.folder(runs))
         if not epochs:
             continue
         name, colour = find(cell.encoding).title, COLOURS[place % len(COLOURS)]
-        metric = next(key for key in epochs[0] if key.startswith("val_") and key != "val_loss")
-        for column, key, dash in ((1, metric, "solid"), (2, "val_loss", "solid"), (2, "train_loss", "dot")):
+        for column, key, dash in ((1, f"val_{metric}", "solid"), (2, "val_loss", "solid"), (2, "train_loss", "dot")):
             figure.add_trace(
                 graph_objects.Scatter(
                     x=[line["epoch"] for line in epochs],

@@ -47,7 +47,7 @@ def drawn_encodings(data: Any, task: str, encodings: Sequence[str]) -> Any:
             x=[places[node][0] for node in range(data.num_nodes)],
             y=[places[node][1] for node in range(data.num_nodes)],
             mode="markers",
-            marker={"color": values.tolist(), "colorscale": "Viridis", "size": 11, "line": {"width": 0.5}},
+            marker={"color": values.tolist(), "colorscale": "Viridis", "size": 8, "line": {"width": 0.5}},
             text=[f"node {node}: {value:.4g}" for node, value in enumerate(values.tolist())],
             hoverinfo="text",
         )

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 SUFFIXES = (".png", ".pdf", ".html")
+#: Of figures in the browser: no row of buttons, which lies over titles; dragging zooms, a double click goes back.
+CONFIG = {"displayModeBar": False, "responsive": True}
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ def draw(panels: Sequence[Panel], title: str, path: Path) -> None:
         raise ValueError(f"a figure is a {', '.join(SUFFIXES)} file, got {path.name!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".html":
-        page = interactive(panels, title).to_html(include_plotlyjs=True, full_html=True)
+        page = interactive(panels, title).to_html(include_plotlyjs=True, full_html=True, config=CONFIG)
         path.write_text(page, encoding="utf-8")
     else:
         _print(panels, title, path)
@@ -48,10 +50,15 @@ def interactive(panels: Sequence[Panel], title: str) -> Any:
     from plotly import graph_objects
     from plotly.subplots import make_subplots
 
-    figure = make_subplots(1, len(panels), subplot_titles=[panel.title for panel in panels], horizontal_spacing=0.15)
+    # Every panel has a gap to its right, in which its colour bar stands.
+    share, gap = 1 / len(panels), 0.13
+    figure = make_subplots(1, len(panels), subplot_titles=[panel.title for panel in panels])
     for place, panel in enumerate(panels, start=1):
         steps = list(range(panel.first, panel.first + panel.values.shape[1]))
-        bar = {"x": (place - 0.08) / len(panels), "thickness": 12}
+        left, right = (place - 1) * share, place * share - gap
+        figure.update_xaxes(domain=[left, right], row=1, col=place)
+        figure.layout.annotations[place - 1].x = (left + right) / 2
+        bar = {"x": right + 0.005, "thickness": 12}
         figure.add_trace(
             graph_objects.Heatmap(z=panel.values, x=steps, colorscale="Viridis", colorbar=bar), row=1, col=place
         )

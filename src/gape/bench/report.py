@@ -11,6 +11,8 @@ from gape.atomic import replacing
 from gape.bench.cell import Cell
 from gape.bench.curves import learning_curves
 from gape.bench.drawing import drawn_encodings
+from gape.bench.panels import CONFIG
+from gape.bench.rows import find
 from gape.bench.tables import Table
 from gape.data import load
 
@@ -44,9 +46,9 @@ def write_report(
 
     task = cells[0].task
     dataset = load(task, data_dir, **cells[0].settings.data)
-    curves = learning_curves(cells, runs).to_html(full_html=False, include_plotlyjs=False)
+    curves = _figure(learning_curves(cells, runs, dataset.metric.replace("-", "_")))
     encodings = list(dict.fromkeys(cell.encoding for cell in cells))
-    drawing = drawn_encodings(dataset[0], task, encodings).to_html(full_html=False, include_plotlyjs=False)
+    drawing = _figure(drawn_encodings(dataset[0], task, encodings))
     title = f"gape: position encodings on {html.escape(task)}"
     page = f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>
@@ -69,6 +71,11 @@ def write_report(
     return path
 
 
+def _figure(figure: Any) -> str:
+    code: str = figure.to_html(full_html=False, include_plotlyjs=False, config=CONFIG)
+    return code
+
+
 def _html_table(table: Table) -> str:
     head = "".join(f"<th>{html.escape(name)}</th>" for name in ("encoding", "figure", *table.columns))
     rows, before = [], None
@@ -89,14 +96,16 @@ def _runs(results: Sequence[dict[str, Any]]) -> str:
             f"{count} {name.replace('_', ' ')}" for name, count in (result["certificates"] or {}).items()
         )
         values = (
-            result["encoding"],
-            f"seed {result['seed']}",
-            f"{sum(result['epochs'])} epochs",
+            find(result["encoding"]).title,
+            result["seed"],
+            sum(result["epochs"]),
             f"{result['minutes']:.1f} min",
-            f"stopped by {result['stopped']}",
-            f"{result['parameters']:,} parameters",
-            f"encoded in {result['encoding_seconds']:.2f} s",
+            result["stopped"],
+            f"{result['parameters']:,}",
+            f"{result['encoding_seconds']:.2f} s",
             certificates,
         )
         rows.append("<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in values) + "</tr>")
-    return f"<table>{''.join(rows)}</table>"
+    names = ("encoding", "seed", "epochs", "time", "stopped by", "parameters", "encoded in", "certificates")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"

@@ -112,6 +112,71 @@ def test_singular_closed_and_pair_readouts_are_found(readout):
     assert bool(torch.isfinite(solution.weights).all())
 
 
+SINGULAR = {
+    "edge": sequence_graph("path", 2),
+    "path": sequence_graph("path", 5),
+    "directed": sequence_graph("cycle", 3, directed=True),
+    "directed, more": Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 4), (0, 4)]),
+    "two parts": Graph.from_edges([(0, 1), (2, 3), (3, 4)], undirected=True, num_nodes=6),
+}
+
+
+@ignore_algebraic
+@pytest.mark.parametrize("graph", SINGULAR.values(), ids=SINGULAR)
+@pytest.mark.parametrize("matrix", ["adjacency", "random_walk", "random_walk_in", "symmetric"])
+@pytest.mark.parametrize("name", ["gape-star", "gape-star-20"])
+def test_least_squares_of_closed_and_pair_readouts_are_numpys(graph, matrix, name):
+    settings = {"states": 3, "matrix": matrix, "dtype": "float64"}
+    encoding = make(name, readout="pair", **settings)
+    machine, n = encoding.automaton, graph.num_nodes
+    labels = encoding.labelled(graph).labels if machine.labels > 1 else torch.zeros(n, dtype=torch.int64)
+    walk, mu = graph.walk(matrix).dense()[0].numpy(), machine.transition.numpy()
+    system = np.eye(3 * n) - np.kron(walk.T, mu.T)
+    source = np.einsum("uw,uk->wku", np.eye(n), machine.initial.numpy().T[labels]).reshape(3 * n, n)
+    nearest = np.linalg.lstsq(system, source, rcond=1e-11)[0]
+    residual = np.linalg.norm(system @ nearest - source) / np.linalg.norm(source)
+    exact = nearest.reshape(n, 3, n).transpose(2, 0, 1)
+    solution = encoding.solve(graph)
+    assert (solution.status[0] is Status.LEAST_SQUARES) == (residual > 1e-8)
+    table = Pairs(solution.weights, graph.sizes).matrices()[0]
+    np.testing.assert_allclose(table, exact, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(solution.residual[0], residual, rtol=1e-6, atol=1e-9)
+    back = make(name, readout="closed", **settings).solve(graph)
+    np.testing.assert_allclose(back.weights, np.einsum("vvk->vk", exact), rtol=1e-9, atol=1e-9)
+    # What is linear stays linear: over all sources the pairs add up to the node readout.
+    node = make(name, **settings).solve(graph)
+    torch.testing.assert_close(table.sum(0), node.weights, rtol=1e-9, atol=1e-9)
+
+
+def test_readouts_of_regular_directed_graphs_need_no_least_squares():
+    # Weighted, so that no eigenvalue is 1.
+    graph = random_graph(7, 0.4, 3, undirected=False, weighted=True)
+    for readout in ("closed", "pair"):
+        nearest, exact = (make("gape-star", readout=readout, on_singular=s) for s in ("least_squares", "raise"))
+        with pytest.warns(AlgebraicOnlyWarning):
+            assert torch.equal(nearest.solve(graph).weights, exact.solve(graph).weights)
+
+
+def test_singular_equations_too_large_for_least_squares_are_refused_with_the_way_out():
+    ring = sequence_graph("cycle", 200, directed=True)
+    for readout in ("closed", "pair"):
+        with pytest.raises(ValueError, match=r"200 × 32 unknowns are too many .* take fewer states"):
+            make("gape-star", readout=readout)(ring)
+        with pytest.raises(SolveError, match="singular"):
+            make("gape-star", readout=readout, on_singular="raise")(ring)
+
+
+@ignore_algebraic
+def test_a_singular_equation_that_can_be_solved_is_solved():
+    # α without a part along the left null vector of 1 - μ, on a graph with eigenvalue 1.
+    machine = Automaton([[1.0], [-1.0]], [[0.95, 0.05], [0.05, 0.95]])
+    for graph, matrix in [(SINGULAR["edge"], "adjacency"), (SINGULAR["directed"], "adjacency")]:
+        for read in (closed, pair, gape.solve):
+            solution = read(machine, graph, matrix=matrix)
+            assert solution.ok
+            assert float(solution.residual) < 1e-12
+
+
 @pytest.mark.parametrize("matrix", MATRICES)
 @pytest.mark.parametrize("undirected", [True, False])
 def test_relative_damping_is_a_fraction_of_one_over_the_radius(matrix, undirected):
@@ -218,6 +283,16 @@ def test_softmax_over_nodes_counts_singular_graphs():
     counts = encoding.solve(graphs).counts()
     assert counts[Status.LEAST_SQUARES] >= 1
     assert sum(counts.values()) == 3
+
+
+@ignore_algebraic
+def test_softmax_over_nodes_settles_large_singular_graphs():
+    # 202 nodes times 32 states; two of the nodes are a component with eigenvalue 1.
+    large = random_graph(200, 0.02, 0, undirected=False)
+    graph = Graph(torch.cat([large.edge_index, torch.tensor([[200, 201], [201, 200]])], 1), 202)
+    solution = make("gape-2star-20", initial="softmax_nodes").solve(graph)
+    assert solution.status == [Status.LEAST_SQUARES]
+    assert bool(torch.isfinite(solution.weights).all())
 
 
 def test_pair_readout_refuses_before_allocating():

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gape.solvers import AlgebraicOnlyWarning, Solution, SolveError, Status
-from gape.solvers.outcome import SINGULAR_GAP
+from gape.solvers.outcome import CONSISTENT, SINGULAR_GAP
 from gape.typing import OnSingular
 from gape.warning import warn_caller
 
@@ -23,6 +23,8 @@ class Certificate:
         solver: which method reads the weights out.
         run_sum: the runs were summed by length, so they converge whatever the radius.
         steps: powers summed, or the size of the largest dense matrix.
+
+    Beside these, ``[graphs]``: ``radius`` ρ(μ)ρ(A), ``separation``, and ``gap``, the relative residual.
     """
 
     graphs: int
@@ -38,21 +40,24 @@ class Certificate:
         self.radius, self.gap = torch.zeros(2, self.graphs, dtype=torch.float64, device=self.device)
         self.separation = torch.ones(self.graphs, dtype=torch.float64, device=self.device)
 
-    def add_spectrum(self, graphs: Tensor, theta: Tensor, eigenvalues: Tensor, gap: Tensor | None = None) -> None:
+    def add_spectrum(self, graphs: Tensor, theta: Tensor, eigenvalues: Tensor) -> None:
         """Eigenvalues ``[B, J]`` of the walk matrices of ``graphs`` and ``[k]`` of the automaton."""
         poles = (1.0 - theta.unsqueeze(-1) * eigenvalues).abs()
         self.radius[graphs] = theta.abs().amax(-1) * float(eigenvalues.abs().max())
         self.separation[graphs] = poles.flatten(1).amin(1).clamp(max=1.0)
-        if gap is not None:
-            self.gap[graphs] = gap
+
+    @property
+    def singular(self) -> Tensor:
+        """``[graphs]``: whether the equation has many solutions or none."""
+        return self.separation <= SINGULAR_GAP
 
     def status(self, on_singular: OnSingular) -> list[Status]:
         failed = Status.LEAST_SQUARES if on_singular == "least_squares" else Status.SINGULAR
         algebraic = (self.radius >= 1) & (not self.run_sum)
-        singular = self.separation <= SINGULAR_GAP
+        unsolved = self.gap > CONSISTENT
         return [
-            failed if s else Status.ALGEBRAIC if a else Status.RUN_SUM
-            for s, a in zip(singular.tolist(), algebraic.tolist(), strict=True)
+            failed if u else Status.ALGEBRAIC if a else Status.RUN_SUM
+            for u, a in zip(unsolved.tolist(), algebraic.tolist(), strict=True)
         ]
 
 

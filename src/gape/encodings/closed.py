@@ -42,7 +42,8 @@ def closed(
         automaton: with one μ for all labels and edges.
         graph: anything :func:`gape.as_graph` takes.
         matrix: the walk matrix, see :mod:`gape.walk`.
-        on_singular: "raise", or "least_squares" (undirected graphs only).
+        on_singular: "raise", or "least_squares"; the latter, where the walk matrix is not symmetric, for singular
+            graphs of up to 4,096 nodes times states.
         dtype: of the weights; the automaton's own if ``None``.
         memory: most memory, in GiB, for the dense matrices of one graph.
 
@@ -78,11 +79,13 @@ def _read(readout: Readout, block: Block) -> Tensor:
         squares = vectors.square()
         for where, y in by_label:
             out += (squares @ y) * (where if isinstance(where, float) else where.unsqueeze(-1))
-        return out
-    for i, vectors, sources, columns in readout.schur(block):
-        # Only the rows of the sources themselves: no n × n × k array.
-        back = torch.einsum("bs,ksb->bk", vectors[sources], columns)
-        out[i, sources] = (back @ readout.form.vectors.mH).real
+    else:
+        for i, vectors, sources, columns in readout.schur(block):
+            # Only the rows of the sources themselves: no n × n × k array.
+            back = torch.einsum("bs,ksb->bk", vectors[sources], columns)
+            out[i, sources] = (back @ readout.form.vectors.mH).real
+    for i, runs in readout.nearest(block):
+        out[i] = runs.diagonal().T
     return out
 
 

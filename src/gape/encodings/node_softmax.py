@@ -15,13 +15,12 @@ from torch import Tensor
 from gape.automaton import Automaton
 from gape.encodings.certificate import raise_or_warn
 from gape.graph import Graph
-from gape.solvers import Auto, Kronecker, Solution, Status, solve
+from gape.solvers import Auto, Solution, Status, solve
 from gape.solvers.outcome import NO, STATUSES, YES, Outcome, code
 from gape.solvers.problem import Problem
+from gape.solvers.settle import settle_one
 from gape.typing import OnSingular
 
-# Up to so many unknowns a dense system settles a suspicion.
-DENSE_UNKNOWNS = 4096
 KINDS = ("exact", "bound", "estimate")
 
 
@@ -107,16 +106,5 @@ def _solve_part(automaton: Automaton, part: Graph, matrix: str) -> tuple[Outcome
     for i in suspects:
         nodes = slice(int(part.ptr[i]), int(part.ptr[i + 1]))
         alone = SourceProblem.with_source(automaton, part.slice(i, i + 1), matrix, source[nodes])
-        _settle(outcome, i, nodes, alone)
+        settle_one(outcome, part, i, alone)
     return outcome, type(solver).__name__
-
-
-def _settle(outcome: Outcome, i: int, nodes: slice, problem: SourceProblem) -> None:
-    """Graph i looks singular: the dense system says whether it is, and what comes nearest."""
-    if problem.given.numel() > DENSE_UNKNOWNS:
-        outcome.status[i] = code(Status.NOT_CONVERGED)
-        return
-    dense = Kronecker(DENSE_UNKNOWNS).run(problem)
-    outcome.weights[nodes] = dense.weights
-    for name in ("residual", "spectral_radius", "separation", "unique", "status"):
-        getattr(outcome, name)[i] = getattr(dense, name)[0]

@@ -68,10 +68,13 @@ def _read(readout: Readout, block: Block) -> Tensor:
         return _by_powers(block.matrices, readout.lengths, readout.labels_of(block))
     out = block.matrices.new_zeros(*block.matrices.shape, readout.automaton.states)
     if readout.walk.similarity is not None:
-        return _by_eigenvectors(readout, block, out)
-    for i, vectors, sources, columns in readout.schur(block):
-        table = torch.einsum("vs,ksb->bvk", vectors, columns)
-        out[i, sources] = (table @ readout.form.vectors.mH).real
+        out = _by_eigenvectors(readout, block, out)
+    else:
+        for i, vectors, sources, columns in readout.schur(block):
+            table = torch.einsum("vs,ksb->bvk", vectors, columns)
+            out[i, sources] = (table @ readout.form.vectors.mH).real
+    for i, runs in readout.nearest(block):
+        out[i] = runs
     return out
 
 

@@ -12,6 +12,7 @@ from gape.automaton import Automaton
 from gape.encodings.blocks import Block
 from gape.encodings.certificate import Certificate
 from gape.encodings.from_sources import runs_from_each, schur
+from gape.encodings.nearest import DENSE_UNKNOWNS, nearest_runs, too_large
 from gape.encodings.run_lengths import RunLengths, run_lengths
 from gape.graph import Graph
 from gape.solvers.projected import Triangular, distances, solve_diagonal
@@ -61,33 +62,59 @@ class Readout:
     def eigenvectors(self, block: Block) -> tuple[Tensor, Iterator[tuple[Tensor | float, Tensor]]]:
         """Eigenvectors ``[B, n, J]`` and, label by label, where it is, and (I - θ_jμᵀ)⁻¹α of it ``[B, J, k]``."""
         theta, vectors = torch.linalg.eigh(symmetrised(block, self.walk))
-        return vectors, self._by_label(block, theta)
+        return vectors, self._by_label(block, theta, vectors)
 
-    def _by_label(self, block: Block, theta: Tensor) -> Iterator[tuple[Tensor | float, Tensor]]:
-        labels, gap = self.labels_of(block), theta.new_zeros(len(theta))
-        distance = distances(theta, self.form)
+    def _by_label(self, block: Block, theta: Tensor, vectors: Tensor) -> Iterator[tuple[Tensor | float, Tensor]]:
+        labels, distance = self.labels_of(block), distances(theta, self.form)
+        gap, total = theta.new_zeros(2, len(theta))
         for label in [0] if labels is None else torch.unique(labels).tolist():
-            source = self.automaton.initial[:, label].expand(*theta.shape, -1)
-            y, left = solve_diagonal(theta, self.automaton.transition, self.form, source, distance)
-            gap = torch.maximum(gap, torch.linalg.vector_norm(left, dim=1))
+            source = self.automaton.initial[:, label]
+            here = torch.ones_like(theta) if labels is None else (labels == label).to(theta.dtype)
+            y, left = solve_diagonal(
+                theta, self.automaton.transition, self.form, source.expand(*theta.shape, -1), distance
+            )
+            if bool(left.any()):
+                gap += ((here.unsqueeze(1) @ vectors.square()).squeeze(1) * left.square()).sum(1)
+            total += here.sum(1) * source.square().sum()
             yield (1.0 if labels is None else labels == label), y
-        self.certificate.add_spectrum(block.graphs, theta, self.form.eigenvalues, gap)
+        self.certificate.add_spectrum(block.graphs, theta, self.form.eigenvalues)
+        self.certificate.gap[block.graphs] = (gap / torch.where(total > 0, total, 1.0)).sqrt()
 
     def schur(self, block: Block) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
-        """Graph in the block, its Schur vectors, source nodes ``[b]`` and their runs ``[k, n, b]``, piece by piece."""
-        if self.on_singular == "least_squares":
-            raise ValueError(
-                "closed and pair readouts have least-squares solutions on undirected graphs only; use "
-                "on_singular='raise' with a lower or relative damping, or add the reverse edges"
-            )
-        labels = self.labels_of(block)
+        """Graph in the block, its Schur vectors, source nodes ``[b]`` and their runs ``[k, n, b]``, piece by piece.
+
+        Singular graphs are left to :meth:`nearest`.
+        """
         for i, matrix in enumerate(block.matrices):
             upper, vectors = schur(matrix)
-            initial = self.automaton.initial.T[torch.zeros_like(block.nodes[i]) if labels is None else labels[i]]
             spectrum = upper.diagonal().unsqueeze(0)
             self.certificate.add_spectrum(block.graphs[i : i + 1], spectrum, self.form.eigenvalues)
-            for sources, columns in runs_from_each(upper, vectors, self.form, initial):
+            if self.certificate.singular[block.graphs[i]]:
+                continue
+            for sources, columns in runs_from_each(upper, vectors, self.form, self._initial(block, i)):
                 yield i, vectors, sources, columns
+
+    def nearest(self, block: Block) -> Iterator[tuple[int, Tensor]]:
+        """Singular graphs in the block whose eigenvectors are not orthogonal, and their runs ``[n, n, k]``.
+
+        The shortest least-squares solution for each source node, by one dense system for each graph.
+        """
+        if self.walk.symmetric:
+            return
+        for i in self.certificate.singular[block.graphs].nonzero().flatten().tolist():
+            initial, graph = self._initial(block, i), block.graphs[i]
+            if initial.numel() > DENSE_UNKNOWNS:
+                if self.on_singular == "least_squares":
+                    raise ValueError(too_large(*initial.shape))
+                self.certificate.gap[graph] = torch.inf
+                continue
+            runs, self.certificate.gap[graph] = nearest_runs(block.matrices[i], self.automaton.transition, initial)
+            yield i, runs
+
+    def _initial(self, block: Block, i: int) -> Tensor:
+        """``[n, k]``: what the runs from each node of a graph begin with."""
+        labels = self.labels_of(block)
+        return self.automaton.initial.T[torch.zeros_like(block.nodes[i]) if labels is None else labels[i]]
 
 
 def symmetrised(block: Block, walk: WalkMatrix) -> Tensor:

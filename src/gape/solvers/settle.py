@@ -36,10 +36,11 @@ def settle(outcome: Outcome, part: Graph, automaton: Automaton, matrix: str) -> 
         outcome.weights[part.nodes_of(suspects)] = together.weights
         suspects = suspects[~done]
     for i in suspects.tolist():
-        _settle_one(outcome, part, i, Problem.of(automaton, part.slice(i, i + 1), matrix))
+        settle_one(outcome, part, i, Problem.of(automaton, part.slice(i, i + 1), matrix))
 
 
-def _settle_one(outcome: Outcome, part: Graph, i: int, problem: Problem) -> None:
+def settle_one(outcome: Outcome, part: Graph, i: int, problem: Problem) -> None:
+    """Settle graph i of a part, whose own equation is ``problem``."""
     nodes = slice(int(part.ptr[i]), int(part.ptr[i + 1]))
     if problem.source.numel() <= DENSE_UNKNOWNS:
         dense = Kronecker(DENSE_UNKNOWNS).run(problem)

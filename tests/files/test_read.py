@@ -2,6 +2,7 @@
 
 import gzip
 import lzma
+from contextlib import suppress
 
 import networkx as nx
 import numpy as np
@@ -97,8 +98,31 @@ def test_only_the_first_bad_rows_are_listed(tmp_path):
 def test_bad_parquet_rows_are_reported_with_their_number(tmp_path):
     path = tmp_path / "edges.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"source": ["a", None], "target": ["b", "c"]}), path)
-    with pytest.raises(ValueError, match="line 2, ',c': no source"):
+    with pytest.raises(ValueError, match="row 2, ',c': no source"):
         read_graphs(path)
+
+
+def test_names_in_parquet_are_text_or_numbers(tmp_path):
+    path = tmp_path / "edges.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"source": [b"a"], "target": ["b"]}), path)
+    assert read_graphs(path).nodes.tolist() == ["a", "b"]
+    for column, complaint in (([[1]], "column source is list<"), ([b"\xff"], "column source .*[Ii]nvalid UTF8")):
+        pyarrow.parquet.write_table(pyarrow.table({"source": column, "target": ["b"]}), path)
+        with pytest.raises(ValueError, match=complaint) as caught:
+            read_graphs(path)
+        assert str(path) in str(caught.value)
+
+
+def test_a_row_over_several_lines_is_reported_where_it_begins(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text('source,target\n\n"a\nb",c\n"d\ne\nf"\n')
+    with pytest.raises(ValueError, match=r"1 bad row\. line 5, 'd.*f': has 1 values"):
+        read_graphs(path)
+
+
+WORDY = b"""<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="w" for="edge" attr.name="weight"
+    attr.type="string"/><graph edgedefault="directed"><node id="a"/><node id="b"/><edge source="a" target="b"><data
+    key="w">heavy</data></edge></graph></graphml>"""
 
 
 @pytest.mark.parametrize(
@@ -108,14 +132,20 @@ def test_bad_parquet_rows_are_reported_with_their_number(tmp_path):
         ("edges.csv", b"source,target\n", "no edges"),
         ("edges.csv", b"from,to\na,b\n", "needs source,target"),
         ("edges.csv", b"source,source,target\na,b,c\n", "a column twice"),
-        ("edges.csv", b"source,target\n\xff\xfe,b\n", "not UTF-8"),
+        ("edges.csv", b"source,target\n\xff\xfe,b\n", r"line 2 is not UTF-8 text: b'\\xff\\xfe,b'"),
+        ("edges.csv", b'source,target\n"' + b"a,b\n" * 50_000, "line 2: .* larger than field limit"),
         ("edges.csv.xz", b"source,target\n", "cannot be read as a table"),
+        ("edges.csv.gz", b"source,target\n", "cannot be read as a table"),
+        ("edges.csv.bz2", b"source,target\n", "cannot be read as a table"),
+        ("edges.csv.gz", gzip.compress(b"source,target\n" * 9)[:-9], "cannot be read as a table"),
+        ("edges.csv", b"SMILES\nCCO\n", "molecules need a column smiles"),
         ("smiles.csv", b"smiles\n", "no molecules"),
         ("edges.parquet", b"PAR1 nonsense", "cannot be read as parquet"),
         ("graph.graphml", b"<graphml", "cannot be read as GraphML"),
         ("graph.graphml", b"<graphml></graphml>", "cannot be read as GraphML"),
         ("graph.gml", b"graph [ nodes", "cannot be read as GML"),
-        ("matrix.npz", b"PK nonsense", "cannot be read as a sparse matrix"),
+        ("matrix.npz", b"PK nonsense", "cannot be read as a sparse matrix: it is no archive of arrays"),
+        ("graph.graphml", WORDY, "edge 'a' – 'b' has weight 'heavy', which is not a number"),
         ("matrix.mtx", b"nonsense", "cannot be read as a Matrix Market file"),
         ("graph.pt", b"nonsense", "cannot be loaded safely"),
         ("graph.xls", b"", "known are .csv"),
@@ -134,6 +164,8 @@ def test_files_that_are_not_what_they_should_be_are_refused_in_one_line(tmp_path
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
         read_graphs(tmp_path / "nowhere.csv")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        read_graphs(tmp_path)
 
 
 def test_networkx_files_keep_names_weights_and_lonely_nodes(tmp_path):
@@ -177,6 +209,41 @@ def test_pyg_files_are_read_in_every_form_that_loads_safely(tmp_path):
         assert read_graphs(path).graph.sizes.tolist() == sizes
 
 
+@pytest.mark.parametrize(
+    ("held", "complaint"),
+    [
+        ([], "got an empty list"),
+        ([1, 2], "cannot read a graph from the int 1"),
+        (Data(edge_index=torch.tensor([[0, 1], [1, 9]]), num_nodes=3), r"edge 1 is \[1, 9\]"),
+        (Data(x=torch.ones(3, 1)), "has no edge_index"),
+    ],
+)
+def test_pyg_files_without_graphs_are_named(tmp_path, held, complaint):
+    path = tmp_path / "graphs.pt"
+    torch.save(held, path)
+    with pytest.raises(ValueError, match=complaint) as caught:
+        read_graphs(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@given(data=st.data(), legacy=st.booleans())
+def test_damaged_pyg_files_are_refused_or_read(tmp_path, data, legacy):
+    path = tmp_path / "graphs.pt"
+    whole = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+    torch.save(whole, path, _use_new_zipfile_serialization=not legacy)
+    content = bytearray(path.read_bytes())
+    if data.draw(st.booleans(), label="cut"):
+        content = content[: data.draw(st.integers(0, len(content)))]
+    else:
+        for _ in range(data.draw(st.integers(1, 4))):
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    with suppress(ValueError):  # and nothing else
+        read_graphs(path)
+
+
 class Evil:
     def __reduce__(self):
         return print, ("this must never be printed",)
@@ -206,6 +273,9 @@ def test_molecules_are_graphs_of_their_heavy_atoms(tmp_path):
 def test_bad_smiles_are_reported_with_their_line(tmp_path):
     (tmp_path / "m.csv").write_text("smiles,y\nCCO,1\nC1CC,2\n,3\n")
     with pytest.raises(ValueError, match=r"line 3, 'C1CC,2': RDKit cannot.*line 4, ',3': no SMILES"):
+        read_graphs(tmp_path / "m.csv")
+    (tmp_path / "m.csv").write_text("graph,smiles\nx,CCO\nx,C\n")
+    with pytest.raises(ValueError, match=r"line 3, 'x,C': graph 'x' was on line 2 already"):
         read_graphs(tmp_path / "m.csv")
 
 

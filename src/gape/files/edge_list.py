@@ -18,12 +18,12 @@ from gape.graph import Graph
 COLUMNS = ("source", "target", "weight", "graph")
 
 
-def edge_list(path: Path, header: list[str], rows: Iterable[tuple[int, list[Any]]]) -> NamedGraphs:
+def edge_list(path: Path, header: list[str], rows: Iterable[tuple[int, list[Any]]], unit: str = "line") -> NamedGraphs:
     """One edge ``source`` → ``target`` a row. Nodes are numbered by their names if these are whole numbers, else in
     the order in which they come; so are the graphs. A node without edges cannot be told in an edge list.
     """
     place = _places(path, header)
-    bad = BadRows(path)
+    bad = BadRows(path, unit)
     ends: list[Any] = []
     graphs: list[Any] = []
     weights: list[float] = []
@@ -50,14 +50,14 @@ def edge_list(path: Path, header: list[str], rows: Iterable[tuple[int, list[Any]
         ends += (source, target)
     bad.stop_if_any()
     if not ends:
-        raise ValueError(f"{path} holds no edges: there is no row below its header")
+        raise ValueError(f"{path} holds no edges: it has no rows")
     ignored = [name for name in header if name not in COLUMNS]
     notes = (f"columns not read: {', '.join(ignored)}",) if ignored else ()
     return _assemble(ends, graphs if "graph" in place else None, weights if "weight" in place else None, notes)
 
 
 def parquet_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[Any]]]]:
-    """The columns of a parquet file that matter here, row by row; the first row counts as line 1."""
+    """The columns of a parquet file that matter here, row by row, counted from 1."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -70,8 +70,23 @@ def parquet_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[Any]]
         table = file.read(columns=header)
     except pyarrow.ArrowException as error:
         raise ValueError(f"{path} cannot be read as parquet: {error}") from error
-    columns = [table.column(name).to_pylist() for name in header]
+    columns = [_values(path, name, table.column(name)) for name in header]
     return header, ((i, list(row)) for i, row in enumerate(zip(*columns, strict=True), start=1))
+
+
+def _values(path: Path, name: str, column: Any) -> list[Any]:
+    """A column of text or numbers; bytes are taken for UTF-8 text."""
+    import pyarrow
+
+    if pyarrow.types.is_nested(column.type):
+        raise ValueError(f"{path}: column {name} is {column.type}, expected text or numbers")
+    try:
+        values: list[Any] = (
+            column.cast(pyarrow.string()) if pyarrow.types.is_binary(column.type) else column
+        ).to_pylist()
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(f"{path}: column {name} is {column.type}, expected text or numbers: {error}") from error
+    return values
 
 
 def _places(path: Path, header: list[str]) -> dict[str, int]:
@@ -79,7 +94,8 @@ def _places(path: Path, header: list[str]) -> dict[str, int]:
     if missing:
         raise ValueError(
             f"{path} has the columns {','.join(header)}; an edge list needs source,target and may have weight and "
-            f"graph (its first line names the columns); {' and '.join(missing)} not found"
+            f"graph, and molecules need a column smiles in a text file (its first line names the columns); "
+            f"{' and '.join(missing)} not found"
         )
     if len(set(header)) != len(header):
         raise ValueError(f"{path} has a column twice: {','.join(header)}")

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
-from gape.files.named import NamedGraphs, as_names
-from gape.interop import as_graph
+from gape.files.named import NamedGraphs, as_names, graph_in
 
 
 def read_graphml(path: Path) -> NamedGraphs:
@@ -17,7 +16,7 @@ def read_graphml(path: Path) -> NamedGraphs:
         graph = networkx.read_graphml(path)
     except (ParseError, networkx.NetworkXError, KeyError, StopIteration) as error:
         raise ValueError(f"{path} cannot be read as GraphML: {error}") from error
-    return NamedGraphs(as_graph(graph), as_names(list(graph.nodes)))
+    return NamedGraphs(graph_in(path, graph), as_names(list(graph.nodes)))
 
 
 def read_gml(path: Path) -> NamedGraphs:
@@ -29,7 +28,7 @@ def read_gml(path: Path) -> NamedGraphs:
         raise ValueError(f"{path} cannot be read as GML: {error}") from error
     labels: list[Any] = [label for _, label in graph.nodes(data="label") if label is not None]
     own = len(set(labels)) == len(labels) == len(graph)
-    return NamedGraphs(as_graph(graph), as_names(labels if own else list(graph.nodes)))
+    return NamedGraphs(graph_in(path, graph), as_names(labels if own else list(graph.nodes)))
 
 
 def _networkx() -> Any:

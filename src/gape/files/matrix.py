@@ -17,6 +17,8 @@ def read_npz(path: Path) -> NamedGraphs:
     matrix.
     """
     try:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is no archive of arrays")
         with np.load(path, allow_pickle=False) as arrays:
             held = set(arrays.files)
             if "format" in held:

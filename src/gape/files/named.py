@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gape.graph import Graph
+from gape.interop import as_graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,14 @@ def numbered(graph: Graph) -> NamedGraphs:
     """A batch whose nodes have no names: they are numbered from 0 in every graph, and the graphs from 0."""
     nodes = graph.adjacency.local.cpu().numpy()
     return NamedGraphs(graph, nodes, np.arange(graph.num_graphs) if graph.num_graphs > 1 else None)
+
+
+def graph_in(path: Path, held: Any) -> Graph:
+    """What a file holds as a graph, or a complaint that names the file."""
+    try:
+        return as_graph(held)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def as_names(values: Sequence[Any]) -> NDArray[Any]:

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import pickle
 import re
+import struct
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
-from gape.files.named import NamedGraphs, numbered
-from gape.interop import as_graph
+from gape.files.named import NamedGraphs, graph_in, numbered
+
+# What torch.load raises on files that are cut short or have changed bytes.
+_DAMAGE = (
+    pickle.UnpicklingError,
+    struct.error,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 def read_pt(path: Path) -> NamedGraphs:
@@ -33,9 +46,9 @@ def read_pt(path: Path) -> NamedGraphs:
     try:
         with torch.serialization.safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]):
             held = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+    except _DAMAGE as error:
         raise ValueError(f"{path} cannot be loaded safely: {_reason(error)}") from error
-    return numbered(as_graph(_graphs_in(path, held)))
+    return numbered(graph_in(path, _graphs_in(path, held)))
 
 
 def _reason(error: Exception) -> str:

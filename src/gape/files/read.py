@@ -40,6 +40,8 @@ def read_graphs(path: str | os.PathLike[str]) -> NamedGraphs:
         (['ann', 'bob', 'cid'], Graph(graphs=1, nodes=3, edges=2, directed))
     """
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, expected a file with graphs")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -66,7 +68,7 @@ def _text_table(path: Path, delimiter: str) -> NamedGraphs:
 
 
 def _parquet(path: Path) -> NamedGraphs:
-    return edge_list(path, *parquet_table(path))
+    return edge_list(path, *parquet_table(path), unit="row")
 
 
 _READERS: dict[str, Callable[[Path], NamedGraphs]] = {

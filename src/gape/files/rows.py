@@ -6,6 +6,7 @@ import bz2
 import csv
 import gzip
 import lzma
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,14 +18,21 @@ _SHOWN = 5
 
 @dataclass
 class BadRows:
-    """Collects what is wrong with a table, so that the user hears of all of it at once."""
+    """Collects what is wrong with a table, so that the user hears of all of it at once.
+
+    Args:
+        path: the file.
+        unit: what its rows are counted in, lines of text or rows.
+        found: the complaints.
+    """
 
     path: Path
+    unit: str = "line"
     found: list[str] = field(default_factory=list)
 
-    def add(self, line: int, content: Sequence[Any], problem: str) -> None:
+    def add(self, number: int, content: Sequence[Any], problem: str) -> None:
         text = ",".join("" if value is None else str(value) for value in content)
-        self.found.append(f"line {line}, {text!r}: {problem}")
+        self.found.append(f"{self.unit} {number}, {text!r}: {problem}")
 
     def stop_if_any(self) -> None:
         """Raise if a bad row was found."""
@@ -37,7 +45,7 @@ class BadRows:
 def read_table(path: Path, delimiter: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The header of a csv or tsv file (``.gz``, ``.xz``, ``.bz2`` too), and its rows with their line numbers.
 
-    Empty lines are left out; spaces around values are taken off.
+    Empty lines are left out; spaces around values are taken off. A row over several lines has the number of the first.
     """
     rows = _lines(path, delimiter)
     _, header = next(rows, (0, []))
@@ -47,14 +55,33 @@ def read_table(path: Path, delimiter: str) -> tuple[list[str], Iterator[tuple[in
 
 
 def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    opener = _OPENERS.get(path.suffix, open)
+    first = 1
     try:
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        with _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, delimiter=delimiter)
             for row in reader:
                 if row:
-                    yield reader.line_num, [value.strip() for value in row]
+                    yield first, [value.strip() for value in row]
+                first = reader.line_num + 1
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text: {error}") from error
-    except (csv.Error, EOFError, lzma.LZMAError) as error:
+        line, content = _not_utf8(path)
+        raise ValueError(f"{path}: line {line} is not UTF-8 text: {content[:80]!r}; save it as UTF-8") from error
+    except csv.Error as error:
+        raise ValueError(
+            f"{path} cannot be read as a table, line {first}: {error}; is a quotation mark open?"
+        ) from error
+    except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's complaint, not one about the content
         raise ValueError(f"{path} cannot be read as a table: {error}") from error
+
+
+def _not_utf8(path: Path) -> tuple[int, bytes]:
+    """The number and content of the first line that is not UTF-8."""
+    with _OPENERS.get(path.suffix, open)(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number, line.rstrip(b"\r\n")
+    raise AssertionError(f"{path} changed while it was read")

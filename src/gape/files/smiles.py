@@ -25,16 +25,21 @@ def smiles_table(path: Path, header: list[str], rows: Iterable[tuple[int, list[s
     sizes: list[int] = []
     bonds: list[tuple[int, int]] = []
     names: list[Any] = []
+    line_of: dict[str, int] = {}
     atoms = 0
     for line, row in rows:
         text = row[column] if len(row) == len(header) else ""
+        name = row[header.index("graph")] if "graph" in header and len(row) == len(header) else str(line)
         molecule = chemistry.MolFromSmiles(text) if text else None
         if len(row) != len(header):
             bad.add(line, row, f"has {len(row)} values, expected {len(header)} ({','.join(header)})")
         elif molecule is None:
             bad.add(line, row, "RDKit cannot read the SMILES" if text else "no SMILES")
+        elif name in line_of:
+            bad.add(line, row, f"graph {name!r} was on line {line_of[name]} already")
         else:
-            names.append(row[header.index("graph")] if "graph" in header else len(names))
+            line_of[name] = line
+            names.append(name if "graph" in header else len(names))
             sizes.append(molecule.GetNumAtoms())
             bonds += [(atoms + bond.GetBeginAtomIdx(), atoms + bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
             atoms += sizes[-1]

@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 # Two test processes with one BLAS thread each beat one process with two.
 ONE    := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: install test test-slow test-wheel lint bench runtime format clean
+.PHONY: install test test-slow test-wheel lint bench results runtime format clean
 
 install: $(STAMP)
 
@@ -33,6 +33,12 @@ test-wheel: $(STAMP)
 # CYCLES without and with encodings on a short schedule, no data needed: a table and a page, in about five minutes.
 bench: $(STAMP)
 	$(BIN)/gape bench cycles --short --encoding none,lape,rw,gape --jobs 2 --report runs/report.html
+
+# The tables and figures of the pages, again from results/.
+results: $(STAMP)
+	$(BIN)/python docs/tables.py
+	$(BIN)/gape figure rw-pprp -o docs/rw-pprp.png
+	$(BIN)/gape figure csl-labels -o docs/csl-labels.png
 
 runtime: $(STAMP)
 	$(BIN)/gape runtime

@@ -129,13 +129,15 @@ def test_runs_stopped_by_time_are_marked():
 def test_all_formats_hold_the_same_figures():
     table = comparison("graph-performance", [result(best=0.9), result(encoding="gape", best=0.8)], tasks=["cycles"])
     assert "| RW | best validation | **90.00 [1]** |" in render(table, "markdown")
+    assert "| RW | **90.00 [1]** (99.95) |" in render(table, "brief")
+    assert "| PPRP | missing |" in render(table, "brief")
     assert r"RW & best validation & \textbf{90.00 [1]} \\" in render(table, "latex")
     assert r"GAPE$\ast$ & best validation & missing \\" in render(table, "latex")
     assert "90.00" in render(table, "text")
     lines = list(csv.DictReader(io.StringIO(render(table, "csv"))))
     line = next(line for line in lines if (line["encoding"], line["figure"]) == ("RW", "best validation"))
     assert (line["column"], float(line["mean"]), line["seeds"], line["best"]) == ("CYCLES", 90.0, "1", "True")
-    with pytest.raises(ValueError, match="format must be one of text, markdown, latex, csv, got 'pdf'"):
+    with pytest.raises(ValueError, match="format must be one of text, markdown, brief, latex, csv, got 'pdf'"):
         render(table, "pdf")
 
 

@@ -1,4 +1,4 @@
-"""A table as text, Markdown, LaTeX or CSV."""
+"""A table as text, Markdown, long or brief, LaTeX or CSV."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from gape.bench.tables import Table
+from gape.bench.summary import RULES
+from gape.bench.tables import PAPER, Table
 
 # The longest kind of figure, "authors' logs, best validation", takes two lines of this width.
 _KIND_WIDTH = 15
@@ -22,7 +23,7 @@ def render(table: Table, how: str) -> str:
 
     >>> render(Table("t", "A table", ("CSL",), (), ()), "html")
     Traceback (most recent call last):
-    ValueError: format must be one of text, markdown, latex, csv, got 'html'
+    ValueError: format must be one of text, markdown, brief, latex, csv, got 'html'
     """
     if how not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {how!r}")
@@ -80,6 +81,18 @@ def markdown(table: Table) -> str:
     return "\n".join([*lines, "", *(f"{note}  " for note in table.notes)]) + "\n"
 
 
+def brief(table: Table) -> str:
+    """Markdown with one line a row: ours at best validation, in brackets the paper's; without notes."""
+    kinds = {(row, kind): entries for row, kind, entries in table.lines}
+    lines = [_bar(["encoding", *table.columns]), _bar(["---", *("---:" for _ in table.columns)])]
+    for row in dict.fromkeys(row for row, *_ in table.lines):
+        cells = [f"**{entry.text}**" if entry.bold else entry.text for entry in kinds[row, RULES["best_validation"]]]
+        for place, entry in enumerate(kinds.get((row, PAPER), ())):
+            cells[place] += "" if entry.text == "–" else f" ({entry.text})"
+        lines.append(_bar([row.replace("*", r"\*"), *cells]))
+    return "\n".join(lines) + "\n"
+
+
 def latex(table: Table) -> str:
     """For ``booktabs``."""
     arrows = str.maketrans({"↑": r"$\uparrow$", "↓": r"$\downarrow$"})
@@ -112,6 +125,7 @@ def comma_separated(table: Table) -> str:
 FORMATS: dict[str, Callable[[Table], str]] = {
     "text": text,
     "markdown": markdown,
+    "brief": brief,
     "latex": latex,
     "csv": comma_separated,
 }

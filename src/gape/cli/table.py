@@ -22,7 +22,7 @@ def table(
             "directed, sizes, node-order.",
         ),
     ] = "graph-performance",
-    format_: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
+    format_: Annotated[str, typer.Option("--format", help="text, markdown, brief (Markdown), latex or csv.")] = "text",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
     task: Annotated[str | None, typer.Option(help="Columns, separated by commas.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Rows, separated by commas.")] = None,

@@ -1,0 +1,43 @@
+"""Write the tables of the pages again from what is in results/: python docs/tables.py, or `make results`.
+
+A table stands between two comments; the first is the command that prints it:
+
+    <!-- gape table k-study --task cycles -->
+    <!-- end of table -->
+"""
+
+import re
+import shlex
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from gape.cli import app
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md")
+END = "<!-- end of table -->"
+MARKED = re.compile(rf"(<!-- gape (table [^\n]+) -->\n)(.*?){END}", re.DOTALL)
+
+
+def printed(words: str, results: Path) -> str:
+    """What the command prints in Markdown, from these results alone."""
+    folders = ["--runs", str(results), "--results", str(results)]
+    found = CliRunner().invoke(app, ["table", "--format", "markdown", *shlex.split(words)[1:], *folders])
+    if found.exit_code:
+        raise ValueError(f"gape {words}: {found.exception or found.output}")
+    return found.stdout
+
+
+def filled(page: str, results: Path = ROOT / "results") -> str:
+    """The page with every table as the results have it."""
+    for opening, _, inside in MARKED.findall(page):
+        if "<!--" in inside:
+            raise ValueError(f"{opening.strip()} has no {END} after it")
+    return MARKED.sub(lambda found: f"{found[1]}{printed(found[2], results)}{END}", page)
+
+
+if __name__ == "__main__":
+    for path in PAGES:
+        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+        print(path.relative_to(ROOT))

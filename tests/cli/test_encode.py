@@ -1,6 +1,8 @@
 """`gape encode`: what is in the output is what the library gives, under the names of the input."""
 
 import csv
+import subprocess
+import sys
 
 import networkx as nx
 import numpy as np
@@ -161,6 +163,7 @@ def test_a_seed_where_none_is_needed_is_mentioned(capsys, folder):
         (("friends.csv", "-e", "gape", "-o", "nowhere/pe.csv"), "there is no folder nowhere"),
         (("friends.csv", "-e", "gape", "-o", "."), "cannot write"),
         (("missing.csv", "-e", "gape", "-o", "pe.csv"), "there is no file missing.csv"),
+        (("friends.csv", "-e", "gape", "-o", "friends.csv"), "friends.csv is the input too"),
         (("bad.csv", "-e", "gape", "-o", "pe.csv"), "bad.csv: 1 bad row. line 3, 'a': has 1 values"),
         (("friends.csv", "-e", "gape", "--readout", "pair", "-o", "pe.csv"), "write it to a .npz file"),
         (("friends.csv", "-e", "lape", "-o", "pe.csv"), "set --symmetrize to walk edges both ways"),
@@ -178,21 +181,48 @@ def test_mistakes_cost_one_line_and_leave_nothing_behind(capsys, folder, words, 
     assert sorted(path.name for path in folder.iterdir()) == ["bad.csv", "friends.csv"]
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "said"), [(OSError("disk full"), 2, "disk full"), (KeyboardInterrupt(), 130, "interrupted")]
+)
 @pytest.mark.parametrize("name", ["pe.parquet", "pe.csv", "pe.npz", "pe.npy"])
-def test_a_failing_write_keeps_the_old_file_and_leaves_no_other(capsys, folder, monkeypatch, name):
+def test_a_failing_write_keeps_the_old_file_and_leaves_no_other(capsys, folder, monkeypatch, name, error, code, said):
     (folder / name).write_text("old")
 
     def fail(file, *rest, **more):
         with open(file, "wb") as out:
             out.write(b"half")
-        raise OSError("disk full")
+        raise error
 
     for writer in ("_parquet", "_csv", "_npz", "_npy"):
         monkeypatch.setattr(f"gape.files.write.{writer}", fail)
-    _, err = run(capsys, "friends.csv", "-e", "rw", "-o", name, code=2)
-    assert err == "gape: disk full\n"
+    _, err = run(capsys, "friends.csv", "-e", "rw", "-o", name, code=code)
+    assert err == f"gape: {said}\n"
     assert (folder / name).read_text() == "old"
     assert sorted(path.name for path in folder.iterdir()) == sorted(["friends.csv", name])
+
+
+ENDED = """
+import os, signal, sys, time
+import gape.files.write
+from gape.cli import main
+
+def halfway(file, *rest):
+    file.write_text("half")
+    os.kill(os.getpid(), signal.{signal})
+    time.sleep(60)
+
+gape.files.write._npz = halfway
+sys.argv = ["gape", "encode", "friends.csv", "-e", "rw", "-o", "pe.npz"]
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals to send")
+@pytest.mark.parametrize(("signal", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_program_asked_to_end_leaves_nothing_half_written(folder, signal, code):
+    program = [sys.executable, "-c", ENDED.format(signal=signal)]
+    assert subprocess.run(program, cwd=folder, capture_output=True, check=False).returncode == code
+    assert [path.name for path in folder.iterdir()] == ["friends.csv"]
 
 
 def test_what_took_long_is_kept_and_found_again(capsys, folder, monkeypatch):

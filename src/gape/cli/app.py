@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -45,6 +46,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 # What users can cause and mend: wrong values and files, unsolvable equations, an extra that is not installed.
 _USER_ERRORS = (ValueError, OSError, ArithmeticError, ImportError)
 _TRACEBACK = bool(os.environ.get("GAPE_TRACEBACK"))
+_INTERRUPTED = 130
 
 
 @app.callback(invoke_without_command=True)
@@ -63,6 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     ``GAPE_TRACEBACK=1`` shows where an error came from.
     """
+    if arguments is None:
+        # Asked to end, as batch systems do, it still takes away half-written files and the processes it started.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         with warnings.catch_warnings():
             if not _TRACEBACK:
@@ -77,8 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Every command that reads data sets has this option.
         _fail(reword(str(error) or type(error).__name__, {"data_dir": "--data-dir"}))
     except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    if code == _INTERRUPTED:  # some versions of Typer turn the exception into the code
         typer.echo("gape: interrupted", err=True)
-        sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)
 
 

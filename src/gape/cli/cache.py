@@ -11,7 +11,11 @@ import typer
 def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove all encodings that are kept.")] = False,
     folder: Annotated[
-        Path | None, typer.Option(help="The cache's folder. Default: $GAPE_CACHE, else the platform's cache folder.")
+        Path | None,
+        typer.Option(
+            file_okay=False,
+            help="Default: the folder encodings in $GAPE_CACHE, or in gape in the platform's cache folder.",
+        ),
     ] = None,
 ) -> None:
     """Show the cache of encodings: where it is, how many there are, how large they are; or clear it."""

@@ -43,6 +43,8 @@ def run(
 ) -> None:
     """Read ``source``, encode its graphs and write ``output``."""
     check_output(output, encoding.pairwise)
+    if output.exists() and source.exists() and output.samefile(source):
+        raise ValueError(f"{output} is the input too; give another file to --output")
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
@@ -119,7 +121,8 @@ def _sum_up(
     each = list((values.values if isinstance(values, Pairs) else values).shape[1:])
     shape = " × ".join(map(str, ["n", "n", *each] if isinstance(values, Pairs) else [graph.num_nodes, *each]))
     graphs = "1 graph" if graph.num_graphs == 1 else f"{graph.num_graphs:,} graphs"
-    typer.echo(f"{output}: {name}, {graphs}, {graph.num_nodes:,} nodes, {shape}")
+    nodes = "1 node" if graph.num_nodes == 1 else f"{graph.num_nodes:,} nodes"
+    typer.echo(f"{output}: {name}, {graphs}, {nodes}, {shape}")
     if counts:
         singular = counts[Status.LEAST_SQUARES] + counts[Status.SINGULAR]
         typer.echo(

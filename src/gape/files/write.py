@@ -60,9 +60,10 @@ def write_encoding(
     path = Path(path)
     check_output(path, isinstance(values, Pairs))
     if path.suffix == ".npy" and isinstance(values, Tensor):
-        names = path.with_suffix(".nodes.csv")
-        _replace(names, lambda file: _csv(file, _name_columns(named)))
-        _replace(path, lambda file: _npy(file, values.cpu().numpy()))
+        # Both are complete before either is renamed.
+        with replacing(path.with_suffix(".nodes.csv")) as names, replacing(path) as numbers:
+            _csv(names, _name_columns(named))
+            _npy(numbers, values.cpu().numpy())
     elif path.suffix == ".npz":
         _replace(path, lambda file: _npz(file, values, named, settings))
     elif isinstance(values, Tensor):

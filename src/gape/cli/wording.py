@@ -34,6 +34,8 @@ def reword(text: str, options: Mapping[str, str]) -> str:
         '--states must be at least 1, got 0'
         >>> reword("pass data_dir=… or use order='random'", {"data_dir": "--data-dir", "order": "--set data.order="})
         "pass --data-dir … or use --set data.order='random'"
+        >>> reword("csl data.order=published: no files", {"order": "--set data.order="})
+        'csl data.order=published: no files'
     """
     if not options:
         return text
@@ -47,6 +49,6 @@ def reword(text: str, options: Mapping[str, str]) -> str:
             return option if value == "True" else option.replace("--", "--no-", 1)
         return f"{option} {value}"
 
-    text = re.sub(rf"\b({names})=({_VALUE})", assignment, text)
+    text = re.sub(rf"(?<![\w.-])({names})=({_VALUE})", assignment, text)
     mentioned = rf"^({names})(?= must | is )|(?<=raise )({names})\b"
     return re.sub(mentioned, lambda found: options[found[0]].rstrip("="), text)

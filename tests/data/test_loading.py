@@ -1,8 +1,8 @@
 """Loading by name, and the cache of generated sets."""
 
-from dataclasses import dataclass
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np

@@ -29,6 +29,8 @@ def test_its_automaton_gets_gradients_from_the_loss(name, tiny):
     torch.manual_seed(0)
     network = build_network(settings("cycles", name, overrides=tiny), encoded)
     batch = encoded.batch(torch.arange(4))
+    pattern = network.pattern(batch.edge_index, batch.batch, batch.num_graphs)
+    network.encoding.fit_scaling([(batch.encoding, pattern)])
     network(batch.x, batch.edge_index, batch.batch, batch.encoding).square().sum().backward()
     weights = network.encoding.layers[0].machine
     assert weights.transition.weight.grad.abs().max() > 0
@@ -74,4 +76,6 @@ def test_fixed_scales_are_those_of_the_training_graphs(tmp_path, tiny):
     name = "encoding.automata.0.scaling."
     assert weights[name + "fitted"]
     torch.testing.assert_close(weights[name + "mean"], features.mean(0), rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(weights[name + "deviation"], features.std(0, correction=0), rtol=1e-3, atol=1e-5)
+    deviation = features.std(0, correction=0)
+    deviation[deviation == 0] = 1.0  # there are no closed runs of odd length: only shifted
+    torch.testing.assert_close(weights[name + "deviation"], deviation, rtol=1e-3, atol=1e-5)

@@ -33,6 +33,7 @@ def test_every_name_trains_on_a_prepared_data_set_as_on_the_fly(name, categories
     batch = encoding.prepare(plain, plain.node_categories).batch()
     given = encoding.given(batch)
     assert given.basis is not None
+    encoder.fit_scaling([(given, model.pattern(batch.edge_index, batch.batch, batch.num_graphs))])
     out = model(batch.x, batch.edge_index, batch.batch, given)
     out.square().sum().backward()
     assert all(parameter.grad is not None for parameter in encoder.parameters())

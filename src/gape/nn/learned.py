@@ -76,7 +76,11 @@ class LearnedEncoding:
 
 
 _NODE = MappingProxyType({"states": 32, "matrix": "random_walk"})
-_CLOSED = MappingProxyType({"states": 32, "readout": "closed", "matrix": "random_walk"})
+# Run lengths apart, each on a scale of its own that the training set gives: closed runs around a long cycle are a
+# 1e-5 of those that go there and back, and statistics of small batches of alike graphs would be noise.
+_CLOSED = MappingProxyType(
+    {"states": 4, "readout": "closed", "length": 20, "matrix": "random_walk", "damping": 1.0, "scaling": "fixed"}
+)
 _TYPED = MappingProxyType(
     {
         "states": 8,

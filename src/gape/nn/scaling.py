@@ -9,6 +9,9 @@ from torch import Tensor, nn
 
 Scaling = Literal["batch", "fixed", "none"]
 
+#: What varies less, relative to its mean, is taken for rounding errors of float32 and not blown up.
+ROUNDING = 1e-6
+
 
 class FeatureScaling(nn.Module):
     """Features to mean 0 and variance 1.
@@ -51,7 +54,7 @@ class FeatureScaling(nn.Module):
             raise ValueError(f"scaling={self.kind!r} has nothing to fit; ask for scaling='fixed'")
         deviation, mean = torch.std_mean(features.detach().double(), 0, correction=0)
         self.mean.copy_(mean)
-        self.deviation.copy_(torch.where(deviation > 1e-8 * mean.abs(), deviation, 1.0))
+        self.deviation.copy_(torch.where(deviation > ROUNDING * mean.abs(), deviation, 1.0))
         self.fitted.fill_(True)
         return self
 

@@ -1,6 +1,8 @@
 """Training: learns, stops, goes on bit by bit, and writes its result last."""
 
 import json
+import multiprocessing
+import time
 
 import pytest
 import torch
@@ -42,6 +44,26 @@ def test_resumed_training_ends_with_the_same_bits(mirror, tmp_path):
     # Called again, it only reads.
     (tmp_path / "whole" / "last.ckpt").unlink()
     assert train(settings(), mirror, tmp_path / "whole") == whole
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_and_ends_with_the_same_bits(mirror, tmp_path):
+    long = settings(steps=60, validate_every=2)
+    process = multiprocessing.get_context("spawn").Process(target=train, args=(long, mirror, tmp_path / "killed"))
+    process.start()
+    try:
+        while not (tmp_path / "killed" / "last.ckpt").exists():
+            assert process.is_alive(), "the run ended without a checkpoint"
+            time.sleep(0.01)
+        time.sleep(0.1)  # somewhere within a later stretch
+    finally:
+        process.kill()
+        process.join()
+    assert RunFolder(tmp_path / "killed").result() is None
+    killed, whole = train(long, mirror, tmp_path / "killed"), train(long, mirror, tmp_path / "whole")
+    a, b = (torch.load(tmp_path / name / "last.ckpt", weights_only=True) for name in ("killed", "whole"))
+    assert all(torch.equal(tensor, b["state_dict"][name]) for name, tensor in a["state_dict"].items())
+    assert (killed["bleu"], killed["best_step"]) == (whole["bleu"], whole["best_step"])
 
 
 def test_of_equally_good_looks_the_last_is_kept_and_named(mirror, tmp_path):

@@ -76,10 +76,12 @@ def _vocabulary(run: RunFolder, corpus: Corpus, settings: Settings) -> Vocabular
 
 
 def _fit(task: TranslationTask, run: RunFolder, minutes: float | None, callbacks: Sequence[Callback]) -> None:
-    # Lightning's advice on loggers and workers is of no use here.
-    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    # Which devices there are, and its advertisements.
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module="lightning")
+        # The batches lie in memory; and what Lightning uses of PyTorch is its own affair.
+        warnings.filterwarnings("ignore", message=".*does not have many workers")
+        warnings.filterwarnings("ignore", category=FutureWarning, module="lightning")
         trainer = lightning.Trainer(
             max_epochs=task.stretches(),
             accelerator="auto" if torch.cuda.is_available() else "cpu",

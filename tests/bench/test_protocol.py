@@ -116,6 +116,7 @@ def test_distances_reach_full_attention():
         ("seed", "3", "there is no setting 'seed'; there are layers"),
         ("data.tset", "3", "no option 'tset'; it has train, val, test"),
         ("data.test", "3.5", "data.test must be a whole number"),
+        ("data.cache", "false", "no option 'cache'; it has train, val, test, seed"),
         ("encoding.length", "3", "gape has no setting 'length'; it has"),
         ("encoding.states", "x", "states must be a whole number, got 'x'"),
         ("model.layers", "3", "there is no setting 'model.layers'"),

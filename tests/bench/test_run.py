@@ -63,6 +63,7 @@ def test_a_cell_trains_and_leaves_a_complete_folder(tmp_path, tiny):
     assert result["epochs"] == [6]
     assert result["stopped"] == "epochs"
     assert result["certificates"] == {"run_sum": 42}
+    assert result["edge_count_baseline"] == 0.5
     assert result["settings"]["encoding_options"]["seed"] == 41
     for rule in ("best_validation", "last_epoch"):
         assert 0 <= result[rule]["accuracy"] <= 1

@@ -84,7 +84,9 @@ def test_bold_is_the_best_and_what_a_t_test_does_not_tell_from_it():
     assert bold == {"RW", "LAPE"}
 
 
+@pytest.mark.filterwarnings("error")
 def test_values_without_spread_and_single_values_are_compared_by_their_means():
+    assert differ([0.1] * 3, [0.3] * 3)  # their deviation rounds to 1e-17
     assert not differ([100.0, 100.0], [100.0, 100.0])
     assert differ([100.0, 100.0], [99.0, 99.0])
     assert best({"a": [1.0], "b": [2.0], "c": [2.0]}, larger=True) == {"b", "c"}
@@ -124,6 +126,13 @@ def test_runs_stopped_by_time_are_marked():
     table = comparison("graph-performance", [result(stopped="time")], tasks=["cycles"])
     assert entry(table, "RW", "best validation").text == "50.00 [1]†"
     assert any(note.startswith("†") for note in table.notes)
+
+
+def test_what_counting_edges_scores_stands_below_the_table():
+    runs = [result(task="planar", edge_count_baseline=0.917), result(edge_count_baseline=0.5)]
+    notes = comparison("graph-performance", runs, tasks=["planar", "cycles", "csl"]).notes
+    assert "Counting nodes and edges alone scores 91.70 on PLANAR, 50.00 on CYCLES." in notes
+    assert not any("Counting" in note for note in comparison("graph-performance", runs, tasks=["csl"]).notes)
 
 
 def test_all_formats_hold_the_same_figures():

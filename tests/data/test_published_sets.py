@@ -77,7 +77,6 @@ def offline(*args: object, **options: object) -> None:
         ("pattern", {"source": "pyg"}, ["PATTERN_v2.zip", "source='generate'"]),
         ("cluster", {"source": "pyg"}, ["CLUSTER_v2.zip", "source='generate'"]),
         ("pcqm4mv2", {}, ["pcqm4m-v2/raw/data.csv.gz", "pcqm4m-v2.zip"]),
-        ("pcqm4mv2", {"download": True}, ["pcqm4m-v2/raw/data.csv.gz", "pcqm4m-v2.zip"]),
         ("qm9-20k", {}, ["qm9-20k/qm9_20k.npz"]),
     ],
 )

@@ -74,7 +74,7 @@ def known_keys(settings: Settings) -> list[str]:
     from gape import data, encodings
     from gape.nn import learned_settings
 
-    of_data = data.options(settings.task)
+    of_data = data.settings_of(settings.task)
     of_encoding: list[str] = []
     if find(settings.encoding).how == "learned":
         of_encoding = list(learned_settings())
@@ -112,7 +112,7 @@ def typed(text: str, hint: Any, name: str) -> Any:
 def _data_value(task: str, name: str, text: str) -> Any:
     from gape import data
 
-    known = data.options(task)
+    known = data.settings_of(task)
     if name not in known:
         raise ValueError(f"data set {task!r} has no option {name!r}; it has {', '.join(known)}")
     return typed(text, type(known[name]), f"data.{name}")

@@ -28,6 +28,7 @@ from gape.bench.lock import locked
 from gape.bench.network import build_network
 from gape.bench.train import train_fold
 from gape.bench.versions import versions
+from gape.data import GraphDataset, edge_count_baseline
 
 #: Told about every epoch: number of the fold, number of folds, line of metrics.csv.
 Report = Callable[[int, int, dict[str, float]], None]
@@ -145,6 +146,10 @@ def _test(cell: Cell, encoded: EncodedDataset, fold: int, state: Checkpoint) -> 
     return found
 
 
+def _two_classes(dataset: GraphDataset) -> bool:
+    return dataset.level == "graph" and dataset.num_classes == 2
+
+
 def _finite(value: float) -> float | None:
     """The value, or None where it is infinite or not a number, which JSON cannot say."""
     return value if math.isfinite(value) else None
@@ -173,6 +178,7 @@ def _result(
         "minutes": round(sum(state.minutes for state in done), 3),
         "max_minutes": cell.max_minutes,
         "certificates": encoded.certificates,
+        "edge_count_baseline": edge_count_baseline(encoded.dataset) if _two_classes(encoded.dataset) else None,
         "encoding_seconds": round(encoded.seconds, 3),
         "parameters": sum(parameter.numel() for parameter in network.parameters()),
         "graphs": [round(cell.settings.train_fraction * len(split.train)), len(split.val), len(split.test)],

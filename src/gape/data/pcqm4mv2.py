@@ -78,13 +78,12 @@ class PCQM4Mv2:
         cache: bool = True,
         processes: int = 2,
         show: bool = True,
-        download: bool = False,
     ) -> GraphDataset:
-        """Read and convert the table; with ``download=True`` let PyG fetch it first, if there is none."""
+        """Read and convert the table; where there is none, the official archive is fetched first, as by PyG."""
         folder = data_folder(data_dir)
         path = find_file(folder, FILES)
         if path is None:
-            path = _download(folder, download)
+            path = _download(folder)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         table, limit, key = path, self.limit, Conversion(digest, self.limit)
 
@@ -182,11 +181,9 @@ def _convert(path: Path, limit: int, processes: int, show: bool, keep: Path | No
     )
 
 
-def _download(folder: Path | None, allowed: bool) -> Path:
+def _download(folder: Path | None) -> Path:
     """Let PyG fetch and unpack the official archive; its own conversion to a data base is not run."""
-    advice = "download=True lets PyG fetch pcqm4m-v2.zip, the official archive, to pyg/PCQM4Mv2/raw."
-    if not allowed:
-        raise missing_file("pcqm4mv2", folder, FILES, advice)
+    advice = "pcqm4m-v2.zip, the official archive, is fetched to pyg/PCQM4Mv2/raw."
     from torch_geometric.data import download_url, extract_zip
     from torch_geometric.datasets import PCQM4Mv2 as Official
 

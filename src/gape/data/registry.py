@@ -50,14 +50,22 @@ def _build_options(source: Any) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def options(name: str) -> dict[str, Any]:
-    """What can be set for a data set, with the defaults.
+def settings_of(name: str) -> dict[str, Any]:
+    """What decides which graphs a data set has, with the defaults.
 
-    >>> options("csl")
+    >>> settings_of("csl")
     {'order': 'random', 'seed': 0}
     """
-    source = _source(name)
-    return {field.name: field.default for field in fields(source)} | _build_options(source)
+    return {field.name: field.default for field in fields(_source(name))}
+
+
+def options(name: str) -> dict[str, Any]:
+    """All that can be set for a data set, with the defaults: its settings, and how it is made.
+
+    >>> options("cycles")
+    {'train': 200, 'val': 1000, 'test': 10000, 'seed': 0, 'cache': True}
+    """
+    return settings_of(name) | _build_options(_source(name))
 
 
 def load(name: str, data_dir: str | Path | None = None, **chosen: Any) -> GraphDataset:

@@ -317,6 +317,13 @@ def test_bad_settings_say_what_was_expected():
             GAPE(**settings)
 
 
+def test_graphs_with_more_nodes_than_index_labels_say_how_many_are_needed():
+    graph = sequence_graph("path", 204)
+    with pytest.raises(ValueError, match=r"a graph has 204 nodes .* got labels=200; set labels=204 or more"):
+        gape.encode([sequence_graph("path", 3), graph], "gape-2star-max")
+    assert make("gape-2star-max", labels=204).solve(graph).weights.shape == (204, 32)
+
+
 def test_labels_given_with_the_graph_are_used():
     graph = random_graph(8, 0.4, 0).with_labels(torch.arange(8) % 3)
     encoding = GAPE(4, labels=3, labelling="given", dtype=F64)

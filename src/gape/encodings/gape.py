@@ -44,7 +44,7 @@ class GAPE(Encoding):
         initial: how α is drawn: "normal"; "orthogonal"; and for the paper's `**` "softmax_states", a softmax over
             the states for each label (the paper's text), or "softmax_nodes", a softmax over the nodes of each graph
             for each state (the authors' code; with one label exactly 1/n whatever the seed).
-        labels: number of node labels m.
+        labels: number of node labels m. Other numbers of labels draw another α.
         labelling: where labels come from: "one" for all nodes, "random", "index" in the graph, "degree", or "given"
             with the graph. "random" and "index" depend on the order of the nodes.
         matrix: the walk matrix A, see :mod:`gape.walk`.
@@ -121,6 +121,12 @@ class GAPE(Encoding):
         if self.labelling == "random":
             return graph.with_labels(RandomLabels(self.labels, seed=self.seed))
         if self.labelling == "index":
+            largest = int(graph.sizes.max())
+            if largest > self.labels:
+                raise ValueError(
+                    f"a graph has {largest} nodes and labelling='index' needs a label for each, got "
+                    f"labels={self.labels}; set labels={largest} or more, the same for all graphs to be compared"
+                )
             return graph.with_labels(IndexLabels(self.labels))
         if self.labelling == "degree":
             return graph.with_labels(DegreeLabels(self.labels))

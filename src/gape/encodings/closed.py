@@ -54,20 +54,18 @@ def closed(
     """
     graph = as_graph(graph)
     check(automaton, graph)
-    largest = int(graph.sizes.max())
-    needed = 10 * 8 * largest**2
-    refuse_above(memory, needed, f"the closed readout on a graph of {largest} nodes", "raise memory to allow it")
-    out_type = dtype or automaton.dtype
+    out_type, largest = dtype or automaton.dtype, int(graph.sizes.max())
     automaton = automaton.to(graph.device, torch.float64)
-    weights, certificates = [], []
-    for part in graph.parts:
-        readout = Readout.of(automaton, part, matrix, on_singular)
-        rows = torch.zeros(part.num_nodes, automaton.states, dtype=out_type, device=graph.device)
+    readouts = [Readout.of(automaton, part, matrix, on_singular) for part in graph.parts]
+    needed = max(readout.bytes_needed(pairs=False) for readout in readouts)
+    refuse_above(memory, needed, f"the closed readout on a graph of {largest} nodes", "raise memory to allow it")
+    weights = []
+    for readout in readouts:
+        rows = torch.zeros(readout.walk.num_nodes, automaton.states, dtype=out_type, device=graph.device)
         for block in blocks(readout.walk):
             spread_rows(rows, block, _read(readout, block))
         weights.append(rows)
-        certificates.append(readout.certificate)
-    return certified(torch.cat(weights), certificates, on_singular)
+    return certified(torch.cat(weights), [readout.certificate for readout in readouts], on_singular)
 
 
 def _read(readout: Readout, block: Block) -> Tensor:

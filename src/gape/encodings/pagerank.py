@@ -60,7 +60,7 @@ class PageRank(PairEncoding):
         pairs, largest = int(graph.sizes.square().sum()), int(graph.sizes.max())
         refuse_above(
             self.memory,
-            pairs * self.dtype.itemsize + 4 * 8 * largest**2,
+            pairs * self.dtype.itemsize + 6 * 8 * largest**2,
             f"PageRank between {pairs} pairs of nodes",
             "encode fewer graphs at a time, or raise memory",
         )
@@ -112,7 +112,7 @@ class PageRankPowers(NodeEncoding):
     def rows(self, graph: Graph) -> Tensor:
         largest = int(graph.sizes.max())
         what = f"PageRankPowers on a graph of {largest} nodes"
-        refuse_above(self.memory, 6 * 8 * largest**2, what, "raise memory to allow it")
+        refuse_above(self.memory, 9 * 8 * largest**2, what, "raise memory to allow it")
         walk = nonnegative_walk(graph, "PageRankPowers")
         out = torch.zeros(graph.num_nodes, self.powers, dtype=torch.float64, device=graph.device)
         for block in blocks(walk):

@@ -44,22 +44,22 @@ def pair(
     check(automaton, graph)
     out_type = dtype or automaton.dtype
     automaton = automaton.to(graph.device, torch.float64)
-    pairs, k, largest = int(graph.sizes.square().sum()), automaton.states, int(graph.sizes.max())
+    pairs, k = int(graph.sizes.square().sum()), automaton.states
+    readouts = [Readout.of(automaton, part, matrix, on_singular) for part in graph.parts]
     refuse_above(
         memory,
-        pairs * k * out_type.itemsize + largest**2 * (k + 8) * 16,
+        pairs * k * out_type.itemsize + max(readout.bytes_needed(pairs=True) for readout in readouts),
         f"the pair readout of {k} states on {pairs} pairs of nodes",
         "encode fewer graphs at a time, take fewer states, or raise memory",
     )
-    weights, certificates = [], []
-    for part in graph.parts:
-        readout = Readout.of(automaton, part, matrix, on_singular)
-        out = empty_pairs(part.adjacency, k, dtype=out_type)
+    weights = []
+    for readout in readouts:
+        out = empty_pairs(readout.walk.adjacency, k, dtype=out_type)
         for block in blocks(readout.walk, entries=ENTRIES // k):
             spread_pairs(out, block, _read(readout, block))
         weights.append(out.values)
-        certificates.append(readout.certificate)
-    return certified(weights[0] if len(weights) == 1 else torch.cat(weights), certificates, on_singular)
+    joined = weights[0] if len(weights) == 1 else torch.cat(weights)
+    return certified(joined, [readout.certificate for readout in readouts], on_singular)
 
 
 def _read(readout: Readout, block: Block) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from torch import Tensor
 from gape.automaton import Automaton
 from gape.encodings.blocks import Block
 from gape.encodings.certificate import Certificate
-from gape.encodings.from_sources import runs_from_each, schur
+from gape.encodings.from_sources import ROOM, runs_from_each, schur
 from gape.encodings.nearest import DENSE_UNKNOWNS, nearest_runs, too_large
 from gape.encodings.run_lengths import RunLengths, run_lengths
 from gape.graph import Graph
@@ -44,6 +45,7 @@ class Readout:
 
     @classmethod
     def of(cls, automaton: Automaton, part: Graph, matrix: str, on_singular: OnSingular) -> Readout:
+        """``automaton`` on ``part``; nothing dense is made yet."""
         walk, form = part.walk(matrix), Triangular.of(automaton.transition)
         lengths = run_lengths(automaton, walk)
         if lengths is not None:
@@ -55,6 +57,16 @@ class Readout:
             certificate = Certificate(part.num_graphs, part.device, name, False, int(part.sizes.max()))
         labels = part.labels if automaton.labels > 1 else None
         return cls(automaton, form, walk, labels, lengths, on_singular, certificate)
+
+    def bytes_needed(self, *, pairs: bool) -> int:
+        """Memory that work on the largest graph takes, counted in the arrays of the code below and then measured."""
+        n, k = int(self.walk.adjacency.sizes.max()), self.automaton.states
+        if self.lengths is not None:
+            powers = self.lengths.steps + 1
+            return 8 * n**2 * (2 * powers + 2 * k + 2 if pairs else 6 + 4 * math.isqrt(powers))
+        if self.walk.similarity is not None:
+            return 8 * n**2 * (5 * k + 6 if pairs else 10)
+        return 8 * n**2 * (14 + (3 * k // 2 if pairs else 0)) + 4 * 16 * min(ROOM, n**2 * k)
 
     def labels_of(self, block: Block) -> Tensor | None:
         return None if self.labels is None else self.labels[block.nodes]

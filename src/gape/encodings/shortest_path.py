@@ -55,7 +55,7 @@ class ShortestPath(PairEncoding):
         pairs = int(graph.sizes.square().sum())
         refuse_above(
             self.memory,
-            pairs * (self.dtype.itemsize + 5),
+            pairs * (self.dtype.itemsize + 8),
             f"ShortestPath between {pairs} pairs of nodes",
             "encode fewer graphs at a time, or raise memory",
         )

@@ -1,5 +1,6 @@
 """CYCLES: does a graph hold a cycle of six nodes? A reconstruction."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -40,10 +41,16 @@ def draw_pair(generator: np.random.Generator) -> tuple[Array, Array]:
     return unicyclic(generator, degrees, LENGTH), unicyclic(generator, degrees, other)
 
 
-def shuffled(generator: np.random.Generator, edges: Array, nodes: int) -> Array:
-    """The same graph with its nodes numbered at random."""
-    renamed: Array = generator.permutation(nodes)[edges]
-    return renamed
+def shuffled_pairs(
+    generator: np.random.Generator, draw: Callable[[], Sequence[tuple[int, Array]]], pairs: int
+) -> FlatGraphs:
+    """Pairs of a graph of class 1 and one of class 0, each as drawn (number of nodes, edges) but numbered at random."""
+    sizes, edges = [], []
+    for _ in range(pairs):
+        for nodes, graph in draw():
+            sizes.append(nodes)
+            edges.append(generator.permutation(nodes)[graph])
+    return FlatGraphs.from_edges(sizes, edges, y=np.tile([1, 0], pairs))
 
 
 @dataclass(frozen=True)
@@ -92,12 +99,11 @@ class Cycles:
 
     def _generate(self) -> FlatGraphs:
         generator = np.random.default_rng([self.seed, 0xC7])
-        sizes, edges = [], []
-        for _ in range((self.train + self.val + self.test) // 2):
-            for graph in draw_pair(generator):
-                sizes.append(len(graph))  # one cycle: as many edges as nodes
-                edges.append(shuffled(generator, graph, len(graph)))
-        return FlatGraphs.from_edges(sizes, edges, y=np.tile([1, 0], len(sizes) // 2))
+
+        def draw() -> list[tuple[int, Array]]:
+            return [(len(edges), edges) for edges in draw_pair(generator)]  # one cycle: as many edges as nodes
+
+        return shuffled_pairs(generator, draw, (self.train + self.val + self.test) // 2)
 
 
 def check_even(train: int, val: int, test: int) -> None:

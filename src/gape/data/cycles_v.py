@@ -1,13 +1,14 @@
 """CYCLES-V: does a graph hold a cycle of medium length, when lengths and sizes vary?"""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from gape.data.cache import cached
-from gape.data.cycles import check_even, draw_pair, shuffled
+from gape.data.cycles import check_even, draw_pair, shuffled_pairs
 from gape.data.dataset import GraphDataset
 from gape.data.flat import Array, FlatGraphs
 from gape.data.split import Split
@@ -108,9 +109,4 @@ class CyclesV:
     def _generate(self) -> FlatGraphs:
         generator = np.random.default_rng([self.seed, 0xC7, 0xF])
         draw = _clean if self.variant == "clean" else _as_released
-        sizes, edges = [], []
-        for _ in range((self.train + self.val + self.test) // 2):
-            for nodes, graph in draw(generator):
-                sizes.append(nodes)
-                edges.append(shuffled(generator, graph, nodes))
-        return FlatGraphs.from_edges(sizes, edges, y=np.tile([1, 0], len(sizes) // 2))
+        return shuffled_pairs(generator, partial(draw, generator), (self.train + self.val + self.test) // 2)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from gape.data.cache import cached
-from gape.data.cycles import check_even, shuffled
+from gape.data.cycles import check_even, shuffled_pairs
 from gape.data.dataset import GraphDataset
 from gape.data.flat import Array, FlatGraphs
 from gape.data.split import Split
@@ -99,10 +99,9 @@ class DirectedCycles:
 
     def _generate(self) -> FlatGraphs:
         generator = np.random.default_rng([self.seed, 0xD4])
-        sizes, edges = [], []
-        for _ in range((self.train + self.val + self.test) // 2):
+
+        def draw() -> list[tuple[int, Array]]:
             nodes, *pair = draw_pair(generator)
-            for graph in pair:
-                sizes.append(nodes)
-                edges.append(shuffled(generator, graph, nodes))
-        return FlatGraphs.from_edges(sizes, edges, y=np.tile([1, 0], len(sizes) // 2))
+            return [(nodes, edges) for edges in pair]
+
+        return shuffled_pairs(generator, draw, (self.train + self.val + self.test) // 2)

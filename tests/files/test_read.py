@@ -244,6 +244,13 @@ def test_damaged_pyg_files_are_refused_or_read(tmp_path, data, legacy):
         read_graphs(path)
 
 
+def test_reading_pyg_files_leaves_what_torch_trusts_as_it_was(tmp_path):
+    torch.save(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2), tmp_path / "graphs.pt")
+    before = set(torch.serialization.get_safe_globals())
+    read_graphs(tmp_path / "graphs.pt")
+    assert set(torch.serialization.get_safe_globals()) == before
+
+
 class Evil:
     def __reduce__(self):
         return print, ("this must never be printed",)

@@ -44,7 +44,10 @@ def read_pt(path: Path) -> NamedGraphs:
     except ImportError as error:
         raise ImportError("reading .pt files needs PyTorch Geometric: pip install 'gape[pyg]'") from error
     try:
-        with torch.serialization.safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]):
+        # Leaving the block takes away what it was given, also what PyG itself had allowed before.
+        allowed = torch.serialization.get_safe_globals()
+        classes = [kind for kind in (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage) if kind not in allowed]
+        with torch.serialization.safe_globals(classes):
             held = torch.load(path, map_location="cpu", weights_only=True)
     except _DAMAGE as error:
         raise ValueError(f"{path} cannot be loaded safely: {_reason(error)}") from error

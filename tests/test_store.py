@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from gape import Graph, encode
 from gape.encodings import Encoding, Pairs, RandomWalk
+from gape.files.entry import read_entry
 from gape.store import Store
 
 RING = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
@@ -192,6 +193,19 @@ def test_only_what_takes_five_times_as_long_as_reading_it_is_kept(tmp_path):
     started = time.perf_counter()
     store.encode(RING, Slow(seconds=0.3))
     assert time.perf_counter() - started < 0.3 / 5
+
+
+def test_what_turns_out_slow_to_read_is_not_kept(tmp_path, monkeypatch):
+    def slowly(path):
+        time.sleep(0.2 if path.exists() else 0.0)
+        return read_entry(path)
+
+    monkeypatch.setattr("gape.store.read_entry", slowly)
+    store = Store(tmp_path)
+    store.encode(RING, Slow(seconds=0.3))
+    assert len(store) == 0
+    store.encode(RING, Slow(seconds=1.5))
+    assert len(store) == 1
 
 
 def test_edge_weights_that_are_learned_are_not_looked_up(tmp_path):

@@ -78,7 +78,7 @@ class Readout:
 
     def _by_label(self, block: Block, theta: Tensor, vectors: Tensor) -> Iterator[tuple[Tensor | float, Tensor]]:
         labels, distance = self.labels_of(block), distances(theta, self.form)
-        gap, total = theta.new_zeros(2, len(theta))
+        gap, total = theta.new_zeros(len(theta)), theta.new_zeros(len(theta))
         for label in [0] if labels is None else torch.unique(labels).tolist():
             source = self.automaton.initial[:, label]
             here = torch.ones_like(theta) if labels is None else (labels == label).to(theta.dtype)
@@ -87,7 +87,7 @@ class Readout:
             )
             if bool(left.any()):
                 gap += ((here.unsqueeze(1) @ vectors.square()).squeeze(1) * left.square()).sum(1)
-            total += here.sum(1) * source.square().sum()
+            total += here.sum(1) * source.detach().square().sum()
             yield (1.0 if labels is None else labels == label), y
         self.certificate.add_spectrum(block.graphs, theta, self.form.eigenvalues)
         self.certificate.gap[block.graphs] = (gap / torch.where(total > 0, total, 1.0)).sqrt()

@@ -197,14 +197,14 @@ def test_only_what_takes_five_times_as_long_as_reading_it_is_kept(tmp_path):
 
 def test_what_turns_out_slow_to_read_is_not_kept(tmp_path, monkeypatch):
     def slowly(path):
-        time.sleep(0.2 if path.exists() else 0.0)
+        time.sleep(0.1 if path.exists() else 0.0)
         return read_entry(path)
 
     monkeypatch.setattr("gape.store.read_entry", slowly)
     store = Store(tmp_path)
     store.encode(RING, Slow(seconds=0.3))
     assert len(store) == 0
-    store.encode(RING, Slow(seconds=1.5))
+    store.encode(RING, Slow(seconds=3.0))
     assert len(store) == 1
 
 

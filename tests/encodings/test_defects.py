@@ -104,12 +104,14 @@ def test_signs_follow_the_nodes():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_eigenvectors_are_exact_not_to_one_percent(seed):
-    graph = random_graph(150, 0.1, seed)
+@pytest.mark.parametrize(("nodes", "bound"), [(60, 1e-12), (150, 1e-12), (1200, 1e-9)])
+def test_eigenvectors_are_exact_not_to_one_percent(seed, nodes, bound):
+    # All eigenvectors, some of them, and Lanczos's method, which is where a tolerance would enter.
+    graph = random_graph(nodes, 15 / nodes, seed)
     found = Laplacian(10, dtype=F64).eigenpairs(graph)
     dense = graph.walk("normalized_laplacian").dense()[0]
     residual = dense @ found.vectors - found.vectors * found.values[0]
-    assert float(residual.norm(dim=0).max()) < 1e-12
+    assert float(residual.norm(dim=0).max()) < bound
     exact = torch.linalg.eigvalsh(dense)[1:11]
     torch.testing.assert_close(found.values[0], exact, rtol=1e-11, atol=1e-12)
 

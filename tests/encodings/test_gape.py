@@ -167,6 +167,19 @@ def test_singular_equations_too_large_for_least_squares_are_refused_with_the_way
 
 
 @ignore_algebraic
+@pytest.mark.parametrize("read", [closed, pair])
+@pytest.mark.parametrize("damping", [0.02, 0.3, 1.0])
+@pytest.mark.parametrize("graph", SINGULAR.values(), ids=SINGULAR)
+def test_closed_and_pair_readouts_have_no_gradient_rather_than_half_of_it(read, damping, graph):
+    machine = make("gape-star", states=3, damping=damping).automaton
+    learned = Automaton(machine.initial.clone().requires_grad_(), machine.transition.clone().requires_grad_())
+    for matrix in ("adjacency", "random_walk"):
+        found = read(learned, graph, matrix=matrix, on_singular="least_squares").weights
+        assert not found.requires_grad
+        assert torch.equal(found, read(machine, graph, matrix=matrix, on_singular="least_squares").weights)
+
+
+@ignore_algebraic
 def test_a_singular_equation_that_can_be_solved_is_solved():
     # α without a part along the left null vector of 1 - μ, on a graph with eigenvalue 1.
     machine = Automaton([[1.0], [-1.0]], [[0.95, 0.05], [0.05, 0.95]])

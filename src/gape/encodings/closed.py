@@ -24,6 +24,7 @@ from gape.solvers import Solution
 from gape.typing import OnSingular
 
 
+@torch.no_grad()
 def closed(
     automaton: Automaton,
     graph: Any,
@@ -36,7 +37,8 @@ def closed(
     """Total weight of the runs of each node back to itself, ``[num_nodes, k]``, with a certificate per graph.
 
     Sums powers of the walk matrix where few matter (exactly, for a nilpotent μ such as the shift automaton's); else
-    eigenvectors where the matrix is similar to a symmetric one; else Schur forms. Cost n³ per graph, memory n².
+    eigenvectors where the matrix is similar to a symmetric one; else Schur forms. Cost n³ per graph, memory n². The
+    weights have no gradient; :class:`gape.nn.GAPE` has readouts to learn with.
 
     Args:
         automaton: with one μ for all labels and edges.

@@ -22,6 +22,7 @@ from gape.solvers import Solution
 from gape.typing import OnSingular
 
 
+@torch.no_grad()
 def pair(
     automaton: Automaton,
     graph: Any,

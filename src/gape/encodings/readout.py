@@ -87,7 +87,7 @@ class Readout:
             )
             if bool(left.any()):
                 gap += ((here.unsqueeze(1) @ vectors.square()).squeeze(1) * left.square()).sum(1)
-            total += here.sum(1) * source.detach().square().sum()
+            total += here.sum(1) * source.square().sum()
             yield (1.0 if labels is None else labels == label), y
         self.certificate.add_spectrum(block.graphs, theta, self.form.eigenvalues)
         self.certificate.gap[block.graphs] = (gap / torch.where(total > 0, total, 1.0)).sqrt()

@@ -201,8 +201,8 @@ def test_pairs_have_no_name_by_which_pyg_counts_nodes(dataset):
     assert pyg.AddGAPE(attr_name="node_pe")(dataset[0]).num_nodes == dataset[0].num_nodes
     with pytest.raises(ValueError, match="must be a text, or None to join x, got 3"):
         pyg.AddGAPE(attr_name=3)
-    with pytest.raises(ValueError, match=r"such as gape.encodings.RandomWalk\(\), got 'rw'"):
-        pyg.AddEncoding("rw")
+    with pytest.raises(ValueError, match=r"such as gape.encodings.RandomWalk\(\), got 3"):
+        pyg.AddEncoding(3)
 
 
 class NotInMemory(Dataset):
@@ -234,10 +234,22 @@ def test_what_a_transform_cannot_take_comes_with_the_way_out(kind, dataset):
 def test_a_data_set_with_a_transform_is_encoded_as_stored_and_transformed_when_read(kind, settings, dataset):
     transform, turned = kind(**settings), copy.copy(dataset)
     turned.transform = AddSelfLoops()
-    encoded, plain = transform.over(turned), transform.over(dataset)
+    with pytest.warns(UserWarning, match=r"before the data set's transform AddSelfLoops\(\)") as said:
+        encoded = transform.over(turned)
+    assert said[0].filename == __file__
+    plain = transform.over(dataset)
     for data, other in zip(encoded, plain, strict=True):
         same(data[transform.attr_name], other[transform.attr_name])
         assert data.num_edges == other.num_edges + other.num_nodes
+
+
+def test_a_setting_that_does_not_exist_is_named_with_those_there_are():
+    with pytest.raises(ValueError, match="gape has no setting 'state'; it has dtype, states"):
+        pyg.AddGAPE(state=3)
+
+
+def test_an_encoding_can_be_added_by_its_name(dataset):
+    assert torch.equal(pyg.AddEncoding("rw")(dataset[0].clone()).pe, encodings.RandomWalk()(as_graph(dataset[0])))
 
 
 def test_any_encoding_can_be_added_under_any_name(dataset):

@@ -82,6 +82,9 @@ def test_encode_takes_a_store(tmp_path):
     assert len(store) == 1
     for a, b in zip(first, again, strict=True):
         assert torch.equal(a, b)
+    assert torch.equal(encode(RING, "rw", length=4, store=tmp_path), first[0])
+    with pytest.raises(ValueError, match=r"store must be a gape.Store or a folder, .* got True"):
+        encode(RING, "rw", store=True)
     with pytest.raises(ValueError, match="must be an encoding or its name, got int"):
         store.encode(RING, 3)
 

@@ -44,7 +44,7 @@ def test_laplacian_pads_when_there_are_fewer_nodes_than_vectors(nodes):
 
 
 def test_laplacian_refuses_directed_graphs_and_says_what_to_do():
-    with pytest.raises(ValueError, match=r"symmetrize=True.*RandomWalk"):
+    with pytest.raises(ValueError, match=r"undirected=True.*symmetrize=True.*'gape' or 'rw'"):
         Laplacian(2)(Graph.from_edges([(0, 1), (1, 2), (2, 0)]))
     large = sequence_graph("path", 1500, directed=True)
     with pytest.raises(ValueError, match="symmetrize=True"):

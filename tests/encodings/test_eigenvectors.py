@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE
 
-from gape import Graph
+from gape import Graph, as_graph
 from gape.encodings import Laplacian, RandomWalk, Spectrum, sequence_graph, split_spectrum
 from gape.encodings.laplacian_matrix import LaplacianKind
 from tests.encodings.samples import random_graph
@@ -58,6 +58,13 @@ def test_large_graphs_agree_with_dense_decomposition(kind, trivial, monkeypatch)
         assert bool((sparse[..., :7, 0].square().sum((0,)) > 0.999).all())
         return
     torch.testing.assert_close(sparse, dense, rtol=1e-6, atol=1e-6)
+
+
+def test_large_graphs_among_small_ones_change_nothing_for_any(monkeypatch):
+    graphs = [random_graph(nodes, 0.3, nodes, weighted=True) for nodes in (8, 40, 9, 10, 11, 45, 50, 7)]
+    expected = [Laplacian(4, dtype=F64)(graph) for graph in graphs]
+    monkeypatch.setattr("gape.encodings.eigenpairs.DENSE_NODES", 20)
+    torch.testing.assert_close(Laplacian(4, dtype=F64)(as_graph(graphs)), torch.cat(expected), rtol=1e-7, atol=1e-7)
 
 
 def test_both_ways_to_large_eigenvectors_agree(monkeypatch):

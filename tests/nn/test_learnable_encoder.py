@@ -90,3 +90,10 @@ def test_encoders_that_cannot_be_are_refused():
         GAPEEncoder()
     with pytest.raises(ValueError, match="out_channels"):
         GAPEEncoder(GAPE(4))
+
+
+def test_a_layer_given_pyg_data_says_what_to_give_it():
+    from torch_geometric.data import Data
+
+    with pytest.raises(ValueError, match=r"got Data; for PyG data call layer\(data.edge_index, data.batch"):
+        GAPE(states=2)(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))

@@ -56,7 +56,7 @@ def run(
         counts: Counter[Status] = Counter()
         found = []
         # Pairs are limited in memory by all graphs together, so they are encoded together.
-        options = {setting.name: option(setting.name) for setting in fields(encoding)}
+        options = {setting.name: option(setting.name) for setting in fields(encoding)} | {"undirected": "--undirected"}
         for piece, first in [(named.graph, 0)] if encoding.pairwise else _pieces(named.graph):
             with in_shell_words(options):
                 found.append(_encode(piece, encoding, Store() if cache else None, counts, named, first))
@@ -129,6 +129,12 @@ def _sum_up(
             f"certificates: {counts[Status.RUN_SUM]:,} converged (sum over all runs), "
             f"{counts[Status.ALGEBRAIC]:,} algebraic only, {singular:,} singular (least squares)"
         )
+        if counts[Status.ALGEBRAIC]:
+            typer.echo(
+                "algebraic only: the weights solve the equation, but the sum over runs diverges (ρ(μ)ρ(A) ≥ 1); if "
+                "the sum is what you want, lower --damping below 1/ρ(A), make it a fraction of that by --relative, or "
+                "walk on --matrix random_walk"
+            )
         rest = sum(counts.values()) - counts[Status.RUN_SUM] - counts[Status.ALGEBRAIC] - singular
         if rest:
             typer.echo(f"not solved: {rest:,}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def encode(
-    graphs: Any, encoding: Encoding | str = "gape", *, store: Store | None = None, **settings: Any
+    graphs: Any, encoding: Encoding | str = "gape", *, store: Store | str | Path | None = None, **settings: Any
 ) -> Tensor | Pairs | list[Tensor]:
     """Position encodings of a graph, a batch or a data set.
 
     Args:
         graphs: anything :func:`gape.as_graph` takes.
         encoding: an encoding, or its name (``gape.encodings.names()``).
-        store: where what is slow to compute is kept and found again, ``store=gape.Store()``.
+        store: where what is slow to compute is kept and found again: ``gape.Store()``, or a folder.
         settings: of the encoding, if it is given by name.
 
     Returns:
@@ -54,12 +55,22 @@ def encode(
     elif settings:
         raise ValueError(f"settings {sorted(settings)} go with a name; {encoding!r} has its own")
     batch = as_graph(graphs)
-    result = encoding(batch) if store is None else store.find(batch, encoding)
+    result = encoding(batch) if store is None else _opened(store).find(batch, encoding)
     if not is_collection(graphs):
         return result
     if isinstance(result, Pairs):
         return result.matrices()
     return list(torch.split(result, batch.sizes.tolist()))
+
+
+def _opened(store: Any) -> Store:
+    from gape.store import Store
+
+    if isinstance(store, str | Path):
+        return Store(store)
+    if not isinstance(store, Store):
+        raise ValueError(f"store must be a gape.Store or a folder, such as store=gape.Store(), got {store!r}")
+    return store
 
 
 def is_collection(graphs: Any) -> bool:

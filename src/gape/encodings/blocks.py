@@ -131,4 +131,14 @@ def spread_pairs(out: Pairs, block: Block, matrices: Tensor) -> None:
 def refuse_above(limit: float, needed: float, what: str, way_out: str) -> None:
     """Raise before allocating if ``needed`` bytes are more than ``limit`` GiB."""
     if needed > limit * 2**30:
-        raise ValueError(f"{what} needs {needed / 2**30:.3g} GiB and memory is limited to {limit:g} GiB; {way_out}")
+        raise ValueError(f"{what} needs {_gib(needed)} GiB and memory is limited to {limit:g} GiB; {way_out}")
+
+
+def _gib(count: float) -> str:
+    """Bytes in GiB: three digits, and never an exponent.
+
+    >>> _gib(1640 * 2**30), _gib(2**28)
+    ('1,640', '0.25')
+    """
+    size = count / 2**30
+    return f"{size:,.0f}" if size >= 100 else f"{size:.3g}"

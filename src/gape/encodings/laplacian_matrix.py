@@ -43,8 +43,8 @@ class LaplacianKind:
     def _refuse_directed(self) -> NoReturn:
         raise ValueError(
             f"{self.asked_by} needs undirected graphs: of a directed one the Laplacian is not symmetric and its "
-            "eigenvectors are complex; set symmetrize=True to walk edges both ways, (A + Aᵀ)/2, or use GAPE or "
-            "RandomWalk, which follow directions"
+            "eigenvectors are complex; if each edge stands for both directions, read it with undirected=True; else set "
+            "symmetrize=True to walk edges both ways, (A + Aᵀ)/2, or use 'gape' or 'rw', which follow directions"
         )
 
     def dense(self, weights: Tensor) -> Tensor:

@@ -53,6 +53,11 @@ def batched_graph(
         >>> batched_graph(torch.tensor([[0, 2], [1, 3]]), torch.tensor([0, 0, 1, 1]), None, None, None, None)
         Graph(graphs=2, nodes=4, edges=2, directed)
     """
+    if not isinstance(edge_index, Tensor):
+        raise ValueError(
+            f"expected edge_index, a tensor [2, E], got {type(edge_index).__name__}; for PyG data call "
+            "layer(data.edge_index, data.batch, num_nodes=data.num_nodes)"
+        )
     if num_nodes is None:
         known = next((len(rows) for rows in (batch, labels) if rows is not None), None)
         num_nodes = known if known is not None else int(edge_index.max()) + 1 if edge_index.numel() else 0

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data.datapipes import functional_transform
 
-from gape.encodings import Encoding, Pairs
+from gape.encodings import Encoding, Pairs, make
 from gape.graph import Graph
 from gape.pyg.graph_transform import GraphTransform
 
@@ -28,7 +28,7 @@ class AddEncoding(GraphTransform):
     for all graphs of a data set together, which is the fastest way by far.
 
     Args:
-        encoding: its settings.
+        encoding: an encoding, or the name of one with its default settings.
         attr_name: where to put it: ``[num_nodes, k]``; an encoding of pairs flat, ``[n², …]``, so that batches just
             join them. ``None`` joins it to ``x`` (which becomes floating-point if it was not).
 
@@ -41,7 +41,9 @@ class AddEncoding(GraphTransform):
                 [0., 1.]])
     """
 
-    def __init__(self, encoding: Encoding, attr_name: str | None = "pe") -> None:
+    def __init__(self, encoding: Encoding | str, attr_name: str | None = "pe") -> None:
+        if isinstance(encoding, str):
+            encoding = make(encoding)
         if not isinstance(encoding, Encoding):
             raise ValueError(f"expected an encoding such as gape.encodings.RandomWalk(), got {encoding!r}")
         if attr_name is None and encoding.pairwise:

@@ -13,6 +13,7 @@ from torch_geometric.transforms import BaseTransform
 
 from gape.graph import Graph
 from gape.interop import as_graph
+from gape.warning import warn_caller
 
 
 class GraphTransform(BaseTransform):  # type: ignore[misc]
@@ -43,13 +44,18 @@ class GraphTransform(BaseTransform):  # type: ignore[misc]
 
         Both share the storage of all other attributes. For a view, such as a training split, the whole storage is
         done, so that other views of the result need nothing more. As with ``pre_transform``, the graphs are those in
-        the storage; a ``transform`` of the data set is applied later, when they are taken out.
+        the storage; a ``transform`` of the data set is applied later, when they are taken out, and a warning says so.
 
         Args:
             dataset: a PyG ``InMemoryDataset``.
         """
         if not isinstance(getattr(dataset, "_data", None), Data):
             raise ValueError(f"{type(self).__name__}.over takes a PyG InMemoryDataset, got {_what(dataset)}")
+        if getattr(dataset, "transform", None) is not None:
+            warn_caller(
+                f"{type(self).__name__}.over encodes the graphs as they are stored, before the data set's transform "
+                f"{dataset.transform!r}; if that changes edges, pass it to the data set as pre_transform"
+            )
         whole = copy.copy(dataset)
         whole._indices, whole._data_list, whole.transform = None, None, None
         whole._data = copy.copy(dataset._data)

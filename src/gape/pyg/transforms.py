@@ -6,7 +6,7 @@ from typing import Any
 
 from torch_geometric.data.datapipes import functional_transform
 
-from gape import encodings
+from gape.encodings import make
 from gape.pyg.add_encoding import AddEncoding
 
 
@@ -25,7 +25,7 @@ class AddGAPE(AddEncoding):
     """
 
     def __init__(self, states: int = 32, attr_name: str | None = "gape", **settings: Any) -> None:
-        super().__init__(encodings.GAPE(states=states, **settings), attr_name)
+        super().__init__(make("gape", states=states, **settings), attr_name)
 
 
 @functional_transform("add_random_walk")
@@ -39,7 +39,7 @@ class AddRandomWalk(AddEncoding):
     """
 
     def __init__(self, length: int = 20, attr_name: str | None = "random_walk", **settings: Any) -> None:
-        super().__init__(encodings.RandomWalk(length=length, **settings), attr_name)
+        super().__init__(make("rw", length=length, **settings), attr_name)
 
 
 @functional_transform("add_laplacian")
@@ -55,7 +55,7 @@ class AddLaplacian(AddEncoding):
     """
 
     def __init__(self, vectors: int = 8, attr_name: str | None = "laplacian", **settings: Any) -> None:
-        super().__init__(encodings.Laplacian(vectors=vectors, **settings), attr_name)
+        super().__init__(make("lape", vectors=vectors, **settings), attr_name)
 
 
 @functional_transform("add_spectrum")
@@ -69,7 +69,7 @@ class AddSpectrum(AddEncoding):
     """
 
     def __init__(self, pairs: int = 10, attr_name: str | None = "spectrum", **settings: Any) -> None:
-        super().__init__(encodings.Spectrum(pairs=pairs, **settings), attr_name)
+        super().__init__(make("sa", pairs=pairs, **settings), attr_name)
 
 
 @functional_transform("add_shortest_path")
@@ -85,7 +85,7 @@ class AddShortestPath(AddEncoding):
     """
 
     def __init__(self, cap: int = 510, attr_name: str | None = "shortest_path", **settings: Any) -> None:
-        super().__init__(encodings.ShortestPath(cap=cap, **settings), attr_name)
+        super().__init__(make("spd", cap=cap, **settings), attr_name)
 
 
 @functional_transform("add_degree")
@@ -99,7 +99,7 @@ class AddDegree(AddEncoding):
     """
 
     def __init__(self, cap: int | None = None, attr_name: str | None = "degree", **settings: Any) -> None:
-        super().__init__(encodings.Degree(cap=cap, **settings), attr_name)
+        super().__init__(make("degree", cap=cap, **settings), attr_name)
 
 
 @functional_transform("add_pagerank")
@@ -113,7 +113,7 @@ class AddPageRank(AddEncoding):
     """
 
     def __init__(self, beta: float = 0.15, attr_name: str | None = "pagerank", **settings: Any) -> None:
-        super().__init__(encodings.PageRank(beta=beta, **settings), attr_name)
+        super().__init__(make("ppr", beta=beta, **settings), attr_name)
 
 
 @functional_transform("add_pprp")
@@ -127,4 +127,4 @@ class AddPPRP(AddEncoding):
     """
 
     def __init__(self, powers: int = 20, attr_name: str | None = "pprp", **settings: Any) -> None:
-        super().__init__(encodings.PageRankPowers(powers=powers, **settings), attr_name)
+        super().__init__(make("pprp", powers=powers, **settings), attr_name)

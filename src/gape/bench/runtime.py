@@ -179,7 +179,8 @@ def table(timings: Sequence[Timing]) -> Table:
     out.caption = "\n".join(
         [
             "* scaled up from a sample. Agree: of the first graphs those on which both give the same; not where "
-            "eigenvalues are multiple (any basis is right) or a graph has several parts (PyG drops one trivial eigenvector only).",
+            "eigenvalues are multiple (any basis is right) or a graph has several parts (PyG drops one trivial "
+            "eigenvector only).",
             *certificates,
         ]
     )

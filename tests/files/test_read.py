@@ -137,7 +137,7 @@ WORDY = b"""<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="w" f
         ("edges.csv.xz", b"source,target\n", "cannot be read as a table"),
         ("edges.csv.gz", b"source,target\n", "cannot be read as a table"),
         ("edges.csv.bz2", b"source,target\n", "cannot be read as a table"),
-        ("edges.csv.gz", gzip.compress(b"source,target\n" * 9)[:-9], "cannot be read as a table"),
+        ("edges.csv.gz", gzip.compress(b"source,target\n" * 9, mtime=0)[:-9], "cannot be read as a table"),
         ("edges.csv", b"SMILES\nCCO\n", "molecules need a column smiles"),
         ("smiles.csv", b"smiles\n", "no molecules"),
         ("edges.parquet", b"PAR1 nonsense", "cannot be read as parquet"),

@@ -1,12 +1,14 @@
 """How a position encoding enters the graph transformer: the interface, and the usual way."""
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
 from gape.nn.pattern import AttentionPattern
 
 
-class Encoder(nn.Module):
+class Encoder(nn.Module, ABC):
     """Turns what was computed about positions into channels of the first node states, and maybe a bias.
 
     Attributes:
@@ -16,9 +18,9 @@ class Encoder(nn.Module):
 
     concatenated: int = 0
 
+    @abstractmethod
     def forward(self, encoding: Tensor | None, pattern: AttentionPattern) -> Tensor:
         """``[num_nodes, hidden]`` to be added, or ``[num_nodes, concatenated]`` to stand beside."""
-        raise NotImplementedError
 
     def bias(self, encoding: Tensor | None, pattern: AttentionPattern) -> Tensor | None:
         """Attention bias for every layer, in either shape of :func:`gape.nn.bias.fit_bias`, or None."""

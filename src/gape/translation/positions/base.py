@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from torch import Tensor, nn
 
 
-class Positions(nn.Module):
+class Positions(nn.Module, ABC):
     """Tells the model where its tokens stand. The same object serves the encoder and the decoder.
 
     Args:
@@ -18,6 +20,7 @@ class Positions(nn.Module):
             raise ValueError(f"limit must be at least 3 positions, got {limit}")
         self.limit = limit
 
+    @abstractmethod
     def forward(self, embedded: Tensor, lengths: Tensor | None = None, first: int = 0) -> Tensor:
         """Embedded tokens with their positions.
 
@@ -27,7 +30,6 @@ class Positions(nn.Module):
                 its sequence, so it cannot know how long it will be, and must not be told in training.
             first: position of the first token, counted from 0.
         """
-        raise NotImplementedError
 
     def bias(self, queries: int, keys: int) -> Tensor | None:
         """Added to the attention scores of the last ``queries`` of ``keys`` tokens: ``[heads, queries, keys]``."""

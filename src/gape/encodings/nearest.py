@@ -6,9 +6,7 @@ import torch
 from torch import Tensor
 
 from gape.solvers.kronecker import shortest_least_squares
-
-# Nodes times states of the dense system, as in gape.solvers.settle.
-DENSE_UNKNOWNS = 4096
+from gape.solvers.settle import DENSE_UNKNOWNS
 
 
 def nearest_runs(matrix: Tensor, transition: Tensor, initial: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,10 +13,11 @@ from gape.automaton import Automaton
 from gape.encodings.blocks import Block
 from gape.encodings.certificate import Certificate
 from gape.encodings.from_sources import ROOM, runs_from_each, schur
-from gape.encodings.nearest import DENSE_UNKNOWNS, nearest_runs, too_large
+from gape.encodings.nearest import nearest_runs, too_large
 from gape.encodings.run_lengths import RunLengths, run_lengths
 from gape.graph import Graph
 from gape.solvers.projected import Triangular, distances, solve_diagonal
+from gape.solvers.settle import DENSE_UNKNOWNS
 from gape.typing import OnSingular
 from gape.walk import WalkMatrix
 

@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 # Two test processes with one BLAS thread each beat one process with two.
 ONE    := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: install test test-slow test-wheel lint bench results runtime format clean
+.PHONY: install test test-slow test-search test-wheel lint bench results runtime format clean
 
 install: $(STAMP)
 
@@ -25,6 +25,10 @@ test: lint
 
 test-slow: $(STAMP)
 	$(ONE) $(BIN)/pytest -n 2 -m slow
+
+# Property tests on new random examples (`make test` draws the same ones every time).
+test-search: $(STAMP)
+	$(ONE) $(BIN)/pytest -n 2 --hypothesis-profile=search
 
 # Builds the wheel, installs it alone into an empty environment and uses it there.
 test-wheel: $(STAMP)

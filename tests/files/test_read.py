@@ -244,6 +244,16 @@ def test_damaged_pyg_files_are_refused_or_read(tmp_path, data, legacy):
         read_graphs(path)
 
 
+@pytest.mark.parametrize("wrap", [lambda data: data, lambda data: [data], lambda data: (data, None)])
+def test_a_data_without_contents_is_refused(tmp_path, wrap):
+    bare = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)
+    bare.__dict__.clear()
+    path = tmp_path / "graphs.pt"
+    torch.save(wrap(bare), path)
+    with pytest.raises(ValueError, match="holds a Data without contents"):
+        read_graphs(path)
+
+
 def test_reading_pyg_files_leaves_what_torch_trusts_as_it_was(tmp_path):
     torch.save(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2), tmp_path / "graphs.pt")
     before = set(torch.serialization.get_safe_globals())

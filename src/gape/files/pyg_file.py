@@ -63,6 +63,8 @@ def _reason(error: Exception) -> str:
 
 
 def _graphs_in(path: Path, held: Any) -> Any:
+    from torch_geometric.data import Data
+
     if isinstance(held, tuple) and len(held) in (2, 3) and (held[1] is None or isinstance(held[1], dict)):
         # InMemoryDataset.save: the collated storage (a dict, in older files a Data), slices, and since 2.5 its class.
         storage = SimpleNamespace(**held[0]) if isinstance(held[0], dict) else held[0]
@@ -72,9 +74,10 @@ def _graphs_in(path: Path, held: Any) -> Any:
     if isinstance(held, dict):
         if "edge_index" not in held:
             raise ValueError(f"{path} holds a dict with {', '.join(map(str, held))}; it has no edge_index")
-        from torch_geometric.data import Data
-
         return Data.from_dict(held)
+    for item in held if isinstance(held, list) else [held]:
+        if isinstance(item, Data) and "_store" not in vars(item):
+            raise ValueError(f"{path} holds a Data without contents: damaged, or older than PyG 2.0; save it again")
     if not hasattr(held, "edge_index") and not isinstance(held, list):
         raise ValueError(f"{path} holds a {type(held).__name__}, expected PyG graphs")
     return held

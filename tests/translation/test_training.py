@@ -46,6 +46,39 @@ def test_resumed_training_ends_with_the_same_bits(mirror, tmp_path):
     assert train(settings(), mirror, tmp_path / "whole") == whole
 
 
+def test_a_prolonged_run_ends_with_the_bits_of_a_long_one(mirror, tmp_path):
+    train(settings(steps=4), mirror, tmp_path / "short")
+    for _ in range(2):
+        long = train(settings(steps=6), mirror, tmp_path / "long", after=tmp_path / "short")
+    whole = train(settings(steps=6), mirror, tmp_path / "whole")
+    a, b = (torch.load(tmp_path / name / "last.ckpt", weights_only=True) for name in ("long", "whole"))
+    assert all(torch.equal(tensor, b["state_dict"][name]) for name, tensor in a["state_dict"].items())
+    assert (long["bleu"], long["best_step"], long["steps"]) == (whole["bleu"], whole["best_step"], 6)
+    assert RunFolder(tmp_path / "short").result()["steps"] == 4
+
+
+@pytest.mark.parametrize(
+    ("longer", "complaint"),
+    [
+        ({"steps": 6, "seed": 3}, "differs in more than its number of steps"),
+        ({"steps": 2}, "has steps=3, expected fewer than steps=2"),
+        ({"steps": None}, "has steps=3, expected fewer than steps=None"),
+        ({"steps": 6}, "ends after 3 steps, and a longer run looks at the development text every 2"),
+    ],
+)
+def test_only_the_beginning_of_a_run_is_prolonged(mirror, tmp_path, longer, complaint):
+    RunFolder(tmp_path / "short").begin(settings(steps=3))
+    with pytest.raises(ValueError, match=complaint):
+        train(settings(**longer), mirror, tmp_path / "long", after=tmp_path / "short")
+    assert not (tmp_path / "long").exists()
+
+
+def test_only_complete_runs_are_prolonged(mirror, tmp_path):
+    RunFolder(tmp_path / "short").begin(settings(steps=4))
+    with pytest.raises(ValueError, match="short is not complete; finish it first"):
+        train(settings(steps=6), mirror, tmp_path / "long", after=tmp_path / "short")
+
+
 @pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_with_the_same_bits(mirror, tmp_path):
     long = settings(steps=60, validate_every=2)

@@ -52,6 +52,9 @@ def train(
     minutes: Annotated[
         float | None, typer.Option(help="Stop at the first look after so long; run again to go on.")
     ] = None,
+    after: Annotated[
+        Path | None, typer.Option(help="Go on from this complete run, which has fewer steps and else equal settings.")
+    ] = None,
     seed: SeedOption = 147,
     threads: ThreadsOption = None,
     drop_empty: EmptyOption = False,
@@ -67,7 +70,7 @@ def train(
     settings = make(preset, data=data, positions=encoding, steps=steps, seed=seed)
     session = _session(data, data_dir, threads, drop_empty)
     try:
-        result = session.train(settings, out, minutes)
+        result = session.train(settings, out, minutes, after)
     except Unfinished as unfinished:
         typer.echo(str(unfinished))
         raise typer.Exit(3) from unfinished
@@ -167,6 +170,9 @@ def rows(
     minutes: Annotated[
         float | None, typer.Option(help="Time for one row; what is not complete then goes on in the next call.")
     ] = None,
+    after: Annotated[
+        int | None, typer.Option(help="Go on from the rows of so many steps instead of beginning again.")
+    ] = None,
     preset: PresetOption = "small",
     data: DataOption = "evbnews",
     seed: SeedOption = 147,
@@ -187,10 +193,14 @@ def rows(
 
     names = encoding.split(",") if encoding else list(ROWS)
     runs = row_settings(names, preset_name=preset, data=data, steps=steps, seed=seed)
+    shorter: dict[str, Path] = {}
+    if after is not None:
+        ended = row_settings(names, preset_name=preset, data=data, steps=after, seed=seed)
+        shorter = {name: out / short for name, short in zip(runs, ended, strict=True)}
     session = _session(data, data_dir, threads, drop_empty)
     left = run_rows(
         runs,
-        lambda name, settings: session.train(settings, out / name, minutes),
+        lambda name, settings: session.train(settings, out / name, minutes, shorter.get(name)),
         lambda: collect(out, results),
     )
     for line in left:

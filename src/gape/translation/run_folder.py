@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,37 @@ class RunFolder:
             if there["data"] != settings.data:
                 changed.append(f"data is {there['data']!r} there and {settings.data!r} here")
             raise ValueError(f"{self.path} holds a run with other settings: {'; '.join(changed)}. Take another folder")
+
+    def begin_after(self, shorter: RunFolder, settings: Settings) -> None:
+        """Begin with what a complete run of fewer steps has learned; a run that has begun already goes on by itself.
+
+        What a step does depends on the seed and its number, so the run becomes what it would have become from step 0.
+        """
+        if not self.last.exists():
+            shorter.refuse_to_be_prolonged_to(settings)
+            self.path.mkdir(parents=True, exist_ok=True)
+            for name in ("vocabulary", "best", "last"):  # in this order: who finds the last resumes from it
+                with replacing(getattr(self, name)) as temporary:
+                    shutil.copyfile(getattr(shorter, name), temporary)
+        self.begin(settings)
+
+    def refuse_to_be_prolonged_to(self, settings: Settings) -> None:
+        """Complain unless a run with ``settings`` passes through the end of this one."""
+        there, steps, longer = self.settings(), self.settings().training.steps, settings.training.steps
+        if replace(there, training=replace(there.training, steps=longer)) != settings:
+            raise ValueError(
+                f"{self.path} differs in more than its number of steps; a run that goes on from it must not"
+            )
+        if steps is None or longer is None or steps >= longer:
+            raise ValueError(f"{self.path} has steps={steps}, expected fewer than steps={longer} of the run to come")
+        every = there.training.validate_every
+        if every is None or steps % every:
+            raise ValueError(
+                f"{self.path} ends after {steps} steps, and a longer run looks at the development text every "
+                f"{every or 'pass'}: only a run that ends with such a look can be gone on from"
+            )
+        if self.result() is None:
+            raise ValueError(f"{self.path} is not complete; finish it first")
 
     def settings(self) -> Settings:
         path = self.path / "settings.json"

@@ -34,7 +34,9 @@ class Session:
     def open(cls, data: str, data_dir: Path | None, *, drop_empty: bool = False) -> Session:
         return cls(load_splits(data, data_dir, drop_empty=drop_empty), data_folder(data_dir), Console(stderr=True))
 
-    def train(self, settings: Settings, folder: Path, minutes: float | None) -> dict[str, Any]:
+    def train(
+        self, settings: Settings, folder: Path, minutes: float | None, after: Path | None = None
+    ) -> dict[str, Any]:
         """Train and test one run; see :func:`gape.translation.training.train`."""
         self.console.print(
             f"{folder}: {settings.model.positions}, {self.splits.train!r}", highlight=False, soft_wrap=True
@@ -48,4 +50,5 @@ class Session:
                 callbacks=training_callbacks(self.console),
                 progress=show,
                 data_dir=self.data_dir,
+                after=after,
             )

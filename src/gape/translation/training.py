@@ -36,6 +36,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     progress: Callable[[str, int, int], None] = lambda name, done, total: None,
     data_dir: Path | None = None,
+    after: str | Path | None = None,
 ) -> dict[str, Any]:
     """Train, translate the test texts with the best checkpoint, and write ``result.json`` last.
 
@@ -50,9 +51,10 @@ def train(
         callbacks: of Lightning, for instance a progress bar.
         progress: told how many sentences of a test text are translated.
         data_dir: where untokenised references are looked for.
+        after: a complete run of fewer steps and otherwise the same settings, to go on from.
     """
     run = RunFolder(Path(folder))
-    run.begin(settings)
+    run.begin(settings) if after is None else run.begin_after(RunFolder(Path(after)), settings)
     result = run.result()
     if result is not None:
         return result

@@ -73,7 +73,9 @@ class Board:
 
     def failed(self, cell: Cell, message: str) -> None:
         self.finished += 1
-        self._say(f"{cell.name}: failed: {message} [{self.finished}/{self.cells}]")
+        # All reasons come whole at the end; in a long queue the beginning of each is wanted at once.
+        reason = f": {message.splitlines()[0]}" if self.cells > 1 else ""
+        self._say(f"{cell.name}: failed{reason} [{self.finished}/{self.cells}]")
         self._remove(cell)
 
     def _remove(self, cell: Cell) -> None:

@@ -104,6 +104,7 @@ class CSL:
                     folder,
                     FILES,
                     "PyG's GNNBenchmarkDataset downloads CSL.zip to pyg/CSL/raw; or use order='random'.",
+                    error,
                 ) from error
         with np.load(path, allow_pickle=False) as file:
             graphs = _graphs(file["edges"], file["labels"])

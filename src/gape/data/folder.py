@@ -22,7 +22,9 @@ def find_file(folder: Path | None, names: Sequence[str]) -> Path | None:
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
-def missing_file(data_set: str, folder: Path | None, compact: Sequence[str], download: str) -> FileNotFoundError:
+def missing_file(
+    data_set: str, folder: Path | None, compact: Sequence[str], download: str, tried: OSError | None = None
+) -> FileNotFoundError:
     """An error that says which file to put where.
 
     Args:
@@ -30,6 +32,7 @@ def missing_file(data_set: str, folder: Path | None, compact: Sequence[str], dow
         folder: where it was looked for.
         compact: files, relative to the folder, any one of which is enough.
         download: what PyG would have fetched, and into which folder it belongs.
+        tried: how the download failed, if there was one.
 
     >>> print(missing_file("zinc", None, ["zinc12k/zinc12k.npz"], "PyG downloads molecules.zip to X."))
     no files for data set 'zinc'. No data folder was given: pass data_dir=… or set GAPE_DATA.
@@ -39,6 +42,8 @@ def missing_file(data_set: str, folder: Path | None, compact: Sequence[str], dow
     where = (
         f"Looked in {folder}." if folder is not None else "No data folder was given: pass data_dir=… or set GAPE_DATA."
     )
+    failed = "" if tried is None else f"A download was tried and failed: {tried}\n"
     return FileNotFoundError(
-        f"no files for data set {data_set!r}. {where}\nPut there one of: {', '.join(compact)}\nOr go online: {download}"
+        f"no files for data set {data_set!r}. {where}\n{failed}Put there one of: {', '.join(compact)}\n"
+        f"Or go online: {download}"
     )

@@ -191,5 +191,5 @@ def _download(folder: Path | None) -> Path:
     try:
         extract_zip(download_url(Official.url, str(raw)), str(raw))
     except OSError as error:
-        raise missing_file("pcqm4mv2", folder, FILES, advice) from error
+        raise missing_file("pcqm4mv2", folder, FILES, advice, error) from error
     return raw / "pcqm4m-v2" / "raw" / "data.csv.gz"

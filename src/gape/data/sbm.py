@@ -70,6 +70,7 @@ def _published(name: str, data_dir: str | Path | None, task: Task) -> GraphDatas
             folder,
             (f"pyg/{name}/raw/{name}_v2.pt",),
             f"PyG's GNNBenchmarkDataset downloads {name}_v2.zip to pyg/{name}/raw; or use source='generate'.",
+            error,
         ) from error
 
 

@@ -54,7 +54,7 @@ class Zinc:
         try:
             return pyg_zinc(folder, TASK)
         except OSError as error:
-            raise missing_file("zinc", folder, FILES, _DOWNLOAD) from error
+            raise missing_file("zinc", folder, FILES, _DOWNLOAD, error) from error
 
 
 def _read(path: Path) -> GraphDataset:

@@ -1,6 +1,7 @@
 """``gape bench``, ``gape table`` and ``gape figure`` from the outside."""
 
 import json
+from pathlib import Path
 
 import pytest
 from rich.text import Text
@@ -81,6 +82,16 @@ def test_tables_are_printed_and_written(capsys, tmp_path):
     path = tmp_path / "table.md"
     assert answer(capsys, "table", "k-study", "--format", "markdown", "-o", str(path), *folders)[0] == 0
     assert "| k = 8 | best validation |" in path.read_text()
+
+
+def test_a_table_names_the_runs_that_it_does_not_show(capsys, tmp_path):
+    committed = Path(__file__).parents[2] / "results" / "csl.jsonl"
+    run = json.loads(committed.read_text().splitlines()[0])
+    (tmp_path / "csl.jsonl").write_text(json.dumps({**run, "overrides": {"norm": "layer"}}) + "\n")
+    folders = ("--runs", str(tmp_path), "--results", str(tmp_path))
+    assert "(see --set): 1 csl:norm=layer" in answer(capsys, "table", *folders)[2]
+    assert answer(capsys, "table", "--set", "csl:norm=layer", *folders)[2] == ""
+    assert answer(capsys, "table", "--task", "zinc", *folders)[2] == ""
 
 
 def test_a_table_fits_its_terminal_and_leaves_no_column_out(capsys, tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -96,6 +97,22 @@ def comparison(
             lines += _of_paper(name, row, what.columns)
     headings = tuple(f"{column.title} {'↓' if _lower(column.task) else '↑'}" for column in what.columns)
     return Table(name, what.title, headings, tuple(lines), _notes(figures, what, chosen, counting))
+
+
+def other_settings(
+    results: Iterable[Mapping[str, Any]], overrides: Mapping[str, Mapping[str, str]], tasks: Sequence[str] | None = None
+) -> dict[str, int]:
+    """How many results of these tasks have other settings than ``overrides`` of their task, by task and settings.
+
+    >>> other_settings([{"task": "csl", "overrides": {"norm": "layer"}}, {"task": "csl", "overrides": {}}], {})
+    {'csl:norm=layer': 1}
+    """
+    found = Counter(
+        f"{result['task']}:{_variant(result['overrides']) or 'as published'}"
+        for result in results
+        if (tasks is None or result["task"] in tasks) and result["overrides"] != overrides.get(result["task"], {})
+    )
+    return dict(found)
 
 
 #: By row, rule in words, and column.

@@ -66,14 +66,18 @@ def table(
     else:
         from gape.bench.collect import read_results
         from gape.bench.protocol import TASKS, task_protocol
-        from gape.bench.tables import comparison
+        from gape.bench.tables import comparison, other_settings
 
         tasks = task.split(",") if task else None
         for chosen in tasks or []:
             task_protocol(chosen)
         overrides = _by_task(set_ or [], list(TASKS))
         rows = encoding.split(",") if encoding else None
-        made = comparison(name, read_results(runs, results), overrides, tasks, rows)
+        found = read_results(runs, results)
+        made = comparison(name, found, overrides, tasks, rows)
+        if name == "graph-performance" and (others := other_settings(found, overrides, tasks)):
+            listed = ", ".join(f"{number} {what}" for what, number in others.items())
+            typer.echo(f"runs with other settings, not shown (see --set): {listed}", err=True)
     shown = render(made, format_)
     if output is None:
         typer.echo(shown, nl=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,10 +56,11 @@ def workload(name: str, data_dir: Path | None = None, graphs: int | None = None,
 
 
 def _zinc(data_dir: Path | None, count: int, seed: int) -> Workload:
-    folder = data_dir or (Path(os.environ["GAPE_DATA"]) if "GAPE_DATA" in os.environ else None)
-    if folder is not None:
-        from gape.data import load
+    from gape.data import load
+    from gape.data.folder import data_folder
 
+    folder = data_folder(data_dir)
+    if folder is not None:
         return _collated("ZINC", "real ZINC-12K", load("zinc", folder), count)
     rng = np.random.default_rng(seed)
     graphs = [molecule_like(rng) for _ in range(count)]

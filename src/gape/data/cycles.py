@@ -1,6 +1,5 @@
 """CYCLES: does a graph hold a cycle of six nodes? A reconstruction."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -10,6 +9,7 @@ import numpy as np
 from gape.data.cache import cached
 from gape.data.dataset import GraphDataset
 from gape.data.flat import Array, FlatGraphs
+from gape.data.pairs import check_even, shuffled_pairs
 from gape.data.split import Split
 from gape.data.task import Task
 from gape.data.unicyclic import degree_sequence, unicyclic
@@ -39,18 +39,6 @@ def draw_pair(generator: np.random.Generator) -> tuple[Array, Array]:
     degrees = degree_sequence(generator, nodes, leaves)
     other = int(generator.integers(OTHER_LENGTHS[0], OTHER_LENGTHS[1] + 1))
     return unicyclic(generator, degrees, LENGTH), unicyclic(generator, degrees, other)
-
-
-def shuffled_pairs(
-    generator: np.random.Generator, draw: Callable[[], Sequence[tuple[int, Array]]], pairs: int
-) -> FlatGraphs:
-    """Pairs of a graph of class 1 and one of class 0, each as drawn (number of nodes, edges) but numbered at random."""
-    sizes, edges = [], []
-    for _ in range(pairs):
-        for nodes, graph in draw():
-            sizes.append(nodes)
-            edges.append(generator.permutation(nodes)[graph])
-    return FlatGraphs.from_edges(sizes, edges, y=np.tile([1, 0], pairs))
 
 
 @dataclass(frozen=True)
@@ -104,10 +92,3 @@ class Cycles:
             return [(len(edges), edges) for edges in draw_pair(generator)]  # one cycle: as many edges as nodes
 
         return shuffled_pairs(generator, draw, (self.train + self.val + self.test) // 2)
-
-
-def check_even(train: int, val: int, test: int) -> None:
-    """Graphs come in pairs, so the parts must have even sizes."""
-    for name, count in (("train", train), ("val", val), ("test", test)):
-        if count < 2 or count % 2:
-            raise ValueError(f"{name} must be an even number of graphs (they come in pairs), got {count}")

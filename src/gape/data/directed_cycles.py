@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from gape.data.cache import cached
-from gape.data.cycles import check_even, shuffled_pairs
 from gape.data.dataset import GraphDataset
 from gape.data.flat import Array, FlatGraphs
+from gape.data.pairs import check_even, shuffled_pairs
 from gape.data.split import Split
 from gape.data.task import Task
 

@@ -9,6 +9,7 @@ import numpy as np
 from gape.data.cache import Kept, cached, parts_folder
 from gape.data.dataset import GraphDataset
 from gape.data.flat import Array, FlatGraphs
+from gape.data.pairs import check_even
 from gape.data.parallel import map_pieces
 from gape.data.planarity import are_planar
 from gape.data.split import Split
@@ -118,10 +119,7 @@ class Planar:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("train", "val", "test"):
-            count = getattr(self, name)
-            if count < 2 or count % 2:
-                raise ValueError(f"{name} must be an even number of graphs (they come in pairs), got {count}")
+        check_even(self.train, self.val, self.test)
         if not 8 <= self.smallest <= self.largest <= _LARGEST:
             raise ValueError(
                 f"sizes must satisfy 8 <= smallest <= largest <= {_LARGEST}, got {self.smallest}..{self.largest}: "

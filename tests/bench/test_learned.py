@@ -8,13 +8,15 @@ import torch
 from gape.bench.batches import mixed_seed
 from gape.bench.cell import Cell
 from gape.bench.encoded import encoded_dataset
+from gape.bench.layouts import layout
+from gape.bench.layouts import names as tables
 from gape.bench.network import build_network
 from gape.bench.protocol import settings
 from gape.bench.rows import find, names
 from gape.bench.run import RunOptions, run
 from gape.bench.train import train_fold
 from gape.interop import as_graph
-from gape.nn import LEARNED
+from gape.nn import LEARNED, learned
 
 
 @pytest.mark.parametrize("name", LEARNED)
@@ -79,3 +81,14 @@ def test_fixed_scales_are_those_of_the_training_graphs(tmp_path, tiny):
     deviation = features.std(0, correction=0)
     deviation[deviation == 0] = 1.0  # there are no closed runs of odd length: only shifted
     torch.testing.assert_close(weights[name + "deviation"], deviation, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", tables())
+def test_every_learned_row_of_a_table_is_a_model_that_can_be_built(name):
+    whole = layout(name)
+    for row in whole.rows:
+        for column in whole.columns:
+            cell = Cell(column.task, row.encoding, overrides={**column.overrides, **row.overrides})
+            if find(row.encoding).how == "learned":
+                categories = (28,) if column.task == "zinc" else ()
+                assert learned(row.encoding, **cell.settings.encoding_options).encoder(80, categories).layers

@@ -93,6 +93,12 @@ def _of_paper(name: str, title: str, rows: tuple[RowOf, ...]) -> Layout:
 
 _WHAT = "test figures, mean ± standard deviation over seeds"
 _RELATIVE = {"encoding.damping": "0.8", "encoding.relative": "true"}
+_SUMMED = {
+    "encoding.length": "none",
+    "encoding.states": "32",
+    "encoding.damping": "0.9",
+    "encoding.scaling": "batch",
+}
 
 _TABLES: Mapping[str, Layout] = {
     "graph-performance": _of_paper(
@@ -113,6 +119,29 @@ _TABLES: Mapping[str, Layout] = {
         f"Learned automata beside fixed ones: {_WHAT}",
         (*_as_in_comparison("none", "rw", "gape"), *_as_in_comparison(*(row.name for row in LEARNED_ROWS))),
         _plain("zinc", "csl", "cycles", "cycles-v"),
+    ),
+    "ablation": Layout(
+        f"What helps closed runs: {_WHAT}",
+        (
+            RowOf("learned, closed, lengths apart, scaled", "gape-learned-closed"),
+            RowOf("not learned", "gape-learned-closed", {"encoding.learn": "false"}),
+            RowOf("not scaled", "gape-learned-closed", {"encoding.scaling": "none"}),
+            RowOf("lengths summed (k = 32, γ = 0.9/ρ(A))", "gape-learned-closed", _SUMMED),
+            RowOf("not closed: runs into a node", "gape-learned-node"),
+            RowOf("RW of 20 steps", "rw", {"encoding.length": "20"}),
+        ),
+        _plain("cycles-v"),
+    ),
+    "ablation-typed": Layout(
+        f"What helps typed runs: {_WHAT}",
+        (
+            RowOf("learned, typed, closed, beside RW", "gape-learned-typed"),
+            RowOf("not learned", "gape-learned-typed", {"encoding.learn": "false"}),
+            RowOf("not typed", "gape-learned-typed", {"encoding.transition_by": "none"}),
+            RowOf("without RW", "gape-learned-typed-alone"),
+            RowOf("RW alone", "rw"),
+        ),
+        _plain("zinc"),
     ),
     "damping": Layout(
         f"GAPE by damping γ: {_WHAT}",

@@ -18,8 +18,8 @@ def table(
         str,
         typer.Argument(
             metavar="NAME",
-            help="graph-performance, rw-ppr-graph, k-study, graph-runtime or translation; ours: learned, damping, "
-            "directed, sizes, node-order.",
+            help="graph-performance, rw-ppr-graph, k-study, graph-runtime or translation; ours: learned, ablation, "
+            "ablation-typed, damping, directed, sizes, node-order.",
         ),
     ] = "graph-performance",
     format_: Annotated[str, typer.Option("--format", help="text, markdown, brief (Markdown), latex or csv.")] = "text",

@@ -7,6 +7,7 @@ import torch
 
 import gape
 from gape.solvers import FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
+from gape.solvers.problem import Problem
 from tests.solvers.oracle import dense_adjacency, kronecker_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
@@ -211,3 +212,34 @@ def test_inference_mode_gives_the_same_weights_and_leaves_the_graph_fit_for_trai
     followed = gape.Automaton(automaton.initial, automaton.transition.clone().requires_grad_())
     gape.solve(followed, graph, matrix="random_walk").weights.sum().backward()
     assert bool(torch.isfinite(followed.transition.grad).all())
+
+
+def caterpillar(spine: int, leaves: int) -> gape.Graph:
+    edges = [(i, i + 1) for i in range(spine - 1)] + [(i % spine, spine + i) for i in range(leaves)]
+    return gape.Graph.from_edges(edges, undirected=True)
+
+
+TREES = [caterpillar(30, 300), caterpillar(60, 100), gape.as_graph(nx.random_labeled_tree(150, seed=3))]
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+@pytest.mark.parametrize("matrix", ["adjacency", "random_walk"])
+def test_krylov_vectors_of_trees_stay_orthogonal(tree, matrix):
+    one = torch.ones(1, 1, dtype=torch.float64)
+    basis = Krylov(max_steps=60).basis(Problem(tree.walk(matrix), initial=one, transition=0 * one))
+    vectors = basis.vectors[0, 0]
+    gram = vectors @ vectors.T
+    lengths = gram.diagonal()
+    assert torch.allclose(lengths[lengths > 0.5], torch.ones((), dtype=torch.float64), atol=1e-12)
+    assert float((gram - torch.diag(lengths)).abs().max()) < 1e-12
+
+
+def test_krylov_on_trees_is_as_exact_as_it_says():
+    tree = caterpillar(30, 300)
+    machine = gape.Automaton.random(4, 0.2, seed=0)
+    solution = gape.solve(machine, tree, solver=Krylov())
+    matrix, mu = dense_adjacency(tree), machine.transition.numpy()
+    weights = solution.weights.numpy()
+    residual = weights - machine.initial.numpy().T - matrix.T @ weights @ mu
+    assert np.abs(residual).max() <= 1e-12 * np.abs(weights).max()
+    np.testing.assert_allclose(weights, kronecker_weights(machine, tree, matrix), rtol=1e-10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -63,7 +64,7 @@ class LearnableAutomaton(nn.Module):
         self.by_edge = edge_types if transition_by in ("edge", "both") else 1
         count = self.by_label * self.by_edge
         shape = () if transition_by == "none" else (self.by_label, self.by_edge)
-        drawn = [Automaton.random(states, 1.0, labels=labels, seed=seed + i) for i in range(count)]
+        drawn = [Automaton.random(states, 1.0, labels=labels, seed=one) for one in _seeds(seed, count)]
         self.transition: DenseTransition | DiagonalTransition
         if form == "dense":
             start = torch.stack([one.transition for one in drawn]).reshape(*shape, states, states)
@@ -102,3 +103,8 @@ class LearnableAutomaton(nn.Module):
             final = None if self.final is None else self.final.to(torch.float64)
             by: Literal["node", "edge"] = "edge" if self.transition_by == "edge" else "node"
             return Automaton(initial, transition, final, transition_by=by)
+
+
+def _seeds(seed: int, count: int) -> list[int]:
+    """``seed`` itself and others that no neighbouring seed has."""
+    return [seed, *(int(np.random.SeedSequence([seed, i]).generate_state(1)[0]) for i in range(1, count))]

@@ -12,6 +12,10 @@ from gape.sparse import Adjacency
 # Relative size below which a new direction is rounding error: the space has stopped growing.
 BREAKDOWN = 1e-13
 
+# Share of a vector that must be left for one subtraction to be enough (Daniel et al. 1976, 1/√2). With less, its error
+# grows by what the vector shrinks, step after step: on a tree a few dozen steps make it everything.
+LEFT = 0.7
+
 
 class Arnoldi:
     """Orthonormal vectors V with ``F V = V H + r v eᵀ``, growing by one a step, for a batch of operators F.
@@ -68,14 +72,14 @@ class Arnoldi:
         size = torch.linalg.vector_norm(w, dim=-1)
         self._largest = torch.maximum(self._largest, size)
         known = self._vectors[:, : j + 1]
-        # Gram–Schmidt, and once more where most of w was cancelled and rounding error stands out in what is left.
+        # Gram–Schmidt, and once more where much of w was cancelled and rounding error stands out in what is left.
         for _ in range(2):
             before = size
             along = w.unsqueeze(1) @ known.mH
             w = torch.baddbmm(w.unsqueeze(1), along, known, alpha=-1).squeeze(1)
             self._h[:, : j + 1, j] += along.squeeze(1)
             size = torch.linalg.vector_norm(w, dim=-1)
-            if bool((size >= 0.05 * before).all()):
+            if bool((size >= LEFT * before).all()):
                 break
         if not bool(torch.isfinite(self._largest.sum())):
             self._lost = ~torch.isfinite(self._largest)

@@ -11,7 +11,7 @@ from gape.bench.encoded import encoded_dataset
 from gape.bench.layouts import layout
 from gape.bench.layouts import names as tables
 from gape.bench.network import build_network
-from gape.bench.protocol import settings
+from gape.bench.protocol import described, settings
 from gape.bench.rows import find, names
 from gape.bench.run import RunOptions, run
 from gape.bench.train import train_fold
@@ -52,6 +52,18 @@ def test_settings_are_typed(key, text, value):
     options = settings("zinc", "gape-learned-closed", overrides={f"encoding.{key}": text}).encoding_options
     assert options[key] == value
     assert type(options[key]) is type(value)
+
+
+def test_settings_that_do_not_go_together_are_refused_before_training():
+    with pytest.raises(ValueError, match="damping must lie between 0 and 1"):
+        Cell("cycles", "gape-learned-closed", overrides={"encoding.length": "none"})
+
+
+def test_a_cell_says_what_the_name_of_a_learned_row_stands_for():
+    plain = Cell("cycles", "gape-learned-closed")
+    assert Cell("cycles", "gape-learned-closed", overrides={"encoding.scaling": "fixed"}) == plain
+    (layer,) = described(plain.settings)["encoding_options"]["layers"]
+    assert (layer["states"], layer["length"], layer["scaling"], layer["transition"]) == (4, 20, "fixed", "dense")
 
 
 def test_an_unknown_setting_is_refused_with_those_there_are():

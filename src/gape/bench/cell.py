@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gape.bench.protocol import SEEDS, settings, task_protocol
+from gape.bench.protocol import SEEDS, described, settings, task_protocol
 from gape.bench.rows import find
 from gape.bench.settings import Settings
+from gape.nn import learned
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,13 @@ class Cell:
         if self.max_minutes is not None and not self.max_minutes > 0:
             raise ValueError(f"max-minutes must be above 0, got {self.max_minutes}")
         # Sorted, and what the protocol says anyway left out: one cell, one name.
-        plain, seen = settings(self.task, self.encoding, self.seed), {}
+        plain, seen = described(settings(self.task, self.encoding, self.seed)), {}
         for key, text in sorted(self.overrides.items()):
-            if settings(self.task, self.encoding, self.seed, {key: text}) != plain:
+            if described(settings(self.task, self.encoding, self.seed, {key: text})) != plain:
                 seen[key] = text
         object.__setattr__(self, "overrides", seen)
+        if find(self.encoding).how == "learned":
+            learned(self.encoding, **self.settings.encoding_options).check()
 
     @property
     def settings(self) -> Settings:

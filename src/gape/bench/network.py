@@ -36,7 +36,7 @@ def build_network(settings: Settings, encoded: EncodedDataset) -> GraphTransform
 
 def _encoder(settings: Settings, encoded: EncodedDataset) -> Encoder | None:
     if encoded.learned is not None:
-        return encoded.learned.encoder(settings.hidden, encoded.dataset.node_categories)
+        return encoded.learned.encoder(settings.hidden, encoded.dataset.node_categories, settings.heads)
     how = find(settings.encoding).how
     if how == "none":
         return None

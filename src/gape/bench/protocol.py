@@ -15,6 +15,7 @@ from typing import Any, Literal
 from gape.bench.overrides import override
 from gape.bench.rows import find
 from gape.bench.settings import Settings
+from gape.nn import learned
 
 #: Of the four runs of every cell.
 SEEDS = (41, 95, 22, 35)
@@ -108,6 +109,18 @@ def settings(task: str, encoding: str, seed: int = SEEDS[0], overrides: Mapping[
         encoding_options={**row.fixed, **_features(of_task, encoding, row.width), **_seed(encoding, seed)},
     )
     return override(plain, overrides or {})
+
+
+def described(chosen: Settings) -> dict[str, Any]:
+    """All that decides the numbers of a run, as plain values; the settings that a learned row's name stands for, too.
+
+    >>> described(settings("cycles", "gape-learned-closed"))["encoding_options"]["layers"][0]["length"]
+    20
+    """
+    found = chosen.as_dict()
+    if find(chosen.encoding).how == "learned":
+        found["encoding_options"] = learned(chosen.encoding, **chosen.encoding_options).as_dict()
+    return found
 
 
 def _features(task: TaskProtocol, encoding: str, width: str | None) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from gape.bench.encoded import EncodedDataset, encoded_dataset
 from gape.bench.evaluate import evaluate
 from gape.bench.lock import locked
 from gape.bench.network import build_network
+from gape.bench.protocol import described
 from gape.bench.train import train_fold
 from gape.bench.versions import versions
 from gape.data import GraphDataset, edge_count_baseline
@@ -122,7 +123,7 @@ def _share(minutes: float | None, done: list[Checkpoint], folds: int) -> float |
 
 def _write_settings(cell: Cell, folder: Path) -> None:
     path = folder / "settings.json"
-    text = json.dumps(cell.settings.as_dict(), indent=1, sort_keys=True)
+    text = json.dumps(described(cell.settings), indent=1, sort_keys=True)
     if path.exists() and path.read_text(encoding="utf-8").strip() != text:
         raise ValueError(f"{folder} was begun with other settings ({path.name}); remove it, or give another --out")
     with replacing(path) as temporary:
@@ -183,7 +184,7 @@ def _result(
         "parameters": sum(parameter.numel() for parameter in network.parameters()),
         "graphs": [round(cell.settings.train_fraction * len(split.train)), len(split.val), len(split.test)],
         "data": encoded.dataset.provenance,
-        "settings": cell.settings.as_dict(),
+        "settings": described(cell.settings),
         "versions": versions(),
         "threads": torch.get_num_threads(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -39,10 +40,28 @@ class LearnedEncoding:
     layers: tuple[Mapping[str, Any], ...]
     walks: int = 0
 
-    def encoder(self, hidden: int, categories: Sequence[int] = ()) -> GAPEEncoder:
-        """The encoder for a model of that width and data with these node categories, see ``GraphDataset``."""
-        layers = [GAPE(out_channels=hidden, **self._settings(layer, categories)) for layer in self.layers]
+    def encoder(self, hidden: int, categories: Sequence[int] = (), heads: int = 8) -> GAPEEncoder:
+        """The encoder for a model of that width and heads and data with these node categories, see ``GraphDataset``."""
+        layers = []
+        for layer in self.layers:
+            width = heads if layer.get("readout") == "pair" else hidden
+            layers.append(GAPE(out_channels=width, **self._settings(layer, categories)))
         return GAPEEncoder(*layers, beside=LinearEncoder(self.walks, hidden) if self.walks else None)
+
+    def check(self) -> None:
+        """Complain about settings that do not go together, before there are data and a model."""
+        with torch.random.fork_rng(devices=[]):
+            self.encoder(hidden=8, categories=(2,))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every setting, defaults of :class:`GAPE` included, as plain values for JSON.
+
+        >>> learned("gape-learned-node").as_dict()["layers"][0]["damping"]
+        0.9
+        """
+        signature = inspect.signature(GAPE.__init__).parameters.values()
+        defaults = {one.name: one.default for one in signature if one.name not in ("self", "out_channels")}
+        return {"layers": [{**defaults, **layer} for layer in self.layers], "walks": self.walks}
 
     def prepare(self, dataset: Any, categories: Sequence[int] = ()) -> Any:
         """The data set (PyG, in memory) with everything that training need not compute, all graphs at once.

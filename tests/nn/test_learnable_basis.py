@@ -83,6 +83,34 @@ def test_directed_graphs_in_a_basis_with_room_for_them():
         torch.testing.assert_close(one.encode(directed, basis), one.encode(directed))
 
 
+def test_a_whole_basis_of_directed_graphs_is_exact_where_no_number_of_vectors_is():
+    path = torch.arange(119)
+    data = Data(edge_index=torch.stack([path, path + 1]), num_nodes=120)
+    one = layer("node")
+    with pytest.raises(ValueError, match=r"which directed graphs need\) of 120 nodes does not fit into vectors=35"):
+        AddWalkBasis(**one.basis_settings, directed=True)(data.clone())
+    found = AddWalkBasis(vectors=120, directed=True, dtype=torch.float32)(data.clone())
+    assert found.walk_vectors.dtype == torch.complex64
+    found = AddWalkBasis(vectors=120, directed=True)(data.clone())
+    basis = WalkBasis.of(found)
+    torch.testing.assert_close(one(data.edge_index, basis=basis), one(data.edge_index), rtol=1e-9, atol=1e-9)
+
+
+def test_a_basis_of_too_few_vectors_for_the_damping_is_refused():
+    path = Graph.from_edges([(i, i + 1) for i in range(199)], undirected=True)
+    with pytest.raises(ValueError, match=r"has 35 vectors and damping=0.99 needs 114 to be exact"):
+        layer("node", damping=0.99).encode(path, walk_basis(path))
+
+
+def test_an_empty_graph_at_the_end_of_a_batch_is_seen_in_the_basis():
+    empty = Data(edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=0)
+    ring = Data(edge_index=torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]]), num_nodes=3)
+    one = layer("node")
+    batch = Batch.from_data_list([transform(one)(data) for data in (ring, empty)])
+    found = one(batch.edge_index, batch.batch, basis=WalkBasis.of(batch))
+    torch.testing.assert_close(found, one(ring.edge_index))
+
+
 def test_a_basis_that_does_not_fit_is_refused_with_the_reason():
     graph = graphs()
     krylov = walk_basis(graph, vectors=12)

@@ -97,3 +97,13 @@ def test_a_layer_given_pyg_data_says_what_to_give_it():
 
     with pytest.raises(ValueError, match=r"got Data; for PyG data call layer\(data.edge_index, data.batch"):
         GAPE(states=2)(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
+
+
+def test_what_would_be_lost_or_spread_in_silence_is_refused():
+    graph = graphs((6, 7))
+    with pytest.raises(ValueError, match="nothing takes it; build with beside=LinearEncoder"):
+        run(model(GAPEEncoder(GAPE(4, 16))), graph, torch.ones(13, 5))
+    with pytest.raises(ValueError, match="gives 1 channels and the model has hidden=16"):
+        run(model(GAPEEncoder(GAPE(4, 1))), graph, None)
+    with pytest.raises(ValueError, match="out_channels must agree"):
+        GAPEEncoder(GAPE(4, 16), GAPE(4, 8))

@@ -4,7 +4,9 @@ import pytest
 import torch
 from learnable_cases import LABELS, MODES, graphs, layer
 
+from gape import Graph
 from gape.nn import GAPE
+from gape.solvers.gradient import DENSE_NODES
 
 
 def check(one: GAPE, graph) -> None:
@@ -27,6 +29,27 @@ def check(one: GAPE, graph) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_gradients_are_those_of_finite_differences(mode):
     check(layer(mode, states=4, out_channels=2), graphs((3, 5), labels=min(LABELS, MODES[mode].get("labels", 1))))
+
+
+def one_way(graph: Graph) -> Graph:
+    """Every other edge left out: directed, with cycles and without."""
+    kept = torch.arange(graph.num_edges) % 3 > 0
+    return Graph(graph.edge_index[:, kept], graph.num_nodes, None, graph.labels, graph.edge_type[kept], graph.ptr)
+
+
+DIRECTED = [mode for mode, set_ in MODES.items() if set_.get("readout", "node") == "node" or "length" in set_]
+
+
+@pytest.mark.parametrize("mode", DIRECTED)
+def test_gradients_on_directed_graphs(mode):
+    labels = min(LABELS, MODES[mode].get("labels", 1))
+    check(layer(mode, states=4, out_channels=2), one_way(graphs((3, 6), labels=labels)))
+
+
+def test_gradients_on_large_directed_graphs():
+    path = torch.arange(DENSE_NODES + 1)
+    one = GAPE(2, 1, scaling="none", damping=0.5, seed=1).double()
+    check(one, Graph(torch.stack([path[:-1], path[1:]]), len(path)))
 
 
 @pytest.mark.parametrize("mode", ["node", "closed-labels", "typed-closed"])

@@ -1,5 +1,6 @@
 """Learnable automata read what the fixed ones read, and the slow, obvious sums over runs."""
 
+import networkx as nx
 import pytest
 import torch
 from learnable_cases import LABELS, MODES, graphs, layer, permuted, within_graphs
@@ -176,11 +177,51 @@ def test_closed_runs_of_all_lengths_on_directed_graphs_ask_for_a_length():
         layer("closed").encode(Graph.from_edges([(0, 1), (1, 2)]))
 
 
-def test_enough_vectors_keep_their_promise_on_long_sparse_graphs():
-    ring = torch.arange(200)
-    path = Graph.from_edges(torch.stack([ring[:-1], ring[1:]], 1), undirected=True)
-    one = layer("node", damping=0.9)
-    exact = one.encode(path, walk_basis(path, vectors=200, complete=True))
-    error = (one.encode(path) - exact).norm() / exact.norm()
-    assert enough_vectors(0.9) < 200
+def tree(spine: int, leaves: int) -> Graph:
+    edges = [(i, i + 1) for i in range(spine - 1)] + [(i % spine, spine + i) for i in range(leaves)]
+    return Graph.from_edges(edges, undirected=True)
+
+
+LONG = [tree(200, 0), tree(30, 300), tree(60, 400), gape.as_graph(nx.random_labeled_tree(100, seed=1))]
+
+
+@pytest.mark.parametrize("graph", [*LONG, gape.as_graph(nx.grid_2d_graph(15, 15))], ids=str)
+@pytest.mark.parametrize(("matrix", "damping"), [("adjacency", 0.9), ("random_walk", 0.9), ("random_walk", 0.99)])
+def test_enough_vectors_keep_their_promise_on_paths_trees_and_grids(graph, matrix, damping):
+    one = layer("node", damping=damping, matrix=matrix)
+    exact = one.encode(graph, walk_basis(graph, matrix, vectors=None, complete=True))
+    error = (one.encode(graph) - exact).norm() / exact.norm()
+    assert enough_vectors(damping) < graph.num_nodes or damping == 0.99
     assert error < 1e-6
+
+
+def layers_of(depth: int, width: int) -> Graph:
+    """Acyclic, each layer joined to all of the next: runs grow with their length until they end."""
+    edges = [(i * width + a, (i + 1) * width + b) for i in range(depth - 1) for a in range(width) for b in range(width)]
+    return Graph.from_edges(edges)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [layers_of(30, 3), layers_of(80, 2), layers_of(150, 2), gape.as_graph(nx.path_graph(400, create_using=nx.DiGraph))],
+    ids=str,
+)
+def test_runs_on_deep_directed_graphs_are_exact(graph):
+    one = layer("node")
+    mu, alpha = (weights.detach() for weights in one.machine.weights())
+    step, total = alpha.T.expand(graph.num_nodes, -1), 0.0
+    matrix = graph.walk().dense()[0].T
+    for _ in range(graph.num_nodes):  # nilpotent, and so are all its powers from here on
+        total = total + step
+        step = matrix @ step @ mu
+    found = one.encode(graph).detach()
+    assert float(((found - total).norm(dim=1) / total.norm(dim=1)).max()) < 1e-9
+
+
+def test_what_a_graph_gets_does_not_depend_on_the_signs_of_its_neighbours():
+    one = layer("node-walk")
+    first = Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)])
+    signed = Graph.from_edges([(0, 1), (1, 2), (0, 2)], edge_weight=torch.tensor([1.0, -0.5, 1.0]), undirected=True)
+    weighted = Graph(first.edge_index, first.num_nodes, edge_weight=torch.ones(first.num_edges))
+    together = one.encode(Graph.union([weighted, signed]))
+    torch.testing.assert_close(together, torch.cat([one.encode(first), one.encode(signed)]))

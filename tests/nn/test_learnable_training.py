@@ -131,6 +131,25 @@ def test_half_precision_parameters_still_solve_in_float32():
     assert one.read(graphs()).dtype == torch.float32
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("scaling", ["batch", "fixed", "none"])
+def test_a_layer_of_half_precision_encodes_and_learns(dtype, scaling):
+    one, graph = GAPE(6, 4, seed=1, scaling=scaling), graphs()
+    if scaling == "fixed":
+        one.fit_scaling([graph])
+    exact, half = one.encode(graph), one.to(dtype).encode(graph)
+    assert half.dtype == dtype
+    torch.testing.assert_close(half.float(), exact, rtol=0.1, atol=0.1)
+    half.float().square().sum().backward()
+    assert bool(torch.isfinite(one.machine.transition.weight.grad).all())
+
+
+def test_no_nodes_at_all_have_gradients():
+    one = GAPE(6, scaling="none", seed=1)
+    one(torch.zeros(2, 0, dtype=torch.int64), num_nodes=0).sum().backward()
+    assert not one.machine.initial.grad.any()
+
+
 def test_fixed_scaling_comes_from_the_training_set_and_stays():
     train, other = graphs(), graphs(seed=3)
     one = GAPE(states=6, scaling="fixed", seed=1)
@@ -156,6 +175,12 @@ def test_fixed_scaling_comes_from_the_training_set_and_stays():
         ({"readout": "pair"}, "out_channels"),
         ({"readout": "closed", "transition_by": "node", "labels": 3}, "give their length"),
         ({"damping": 1.0}, "damping must lie"),
+        ({"damping": "much"}, "damping must be a number, got 'much'"),
+        ({"length": 2.5}, "length must be a whole number, got 2.5"),
+        ({"states": "8"}, "states must be a whole number, got '8'"),
+        ({"out_channels": 0}, "out_channels must be at least 1, got 0"),
+        ({"matrix": "foo"}, "there is no walk matrix 'foo'; there are adjacency"),
+        ({"memory": -1}, "memory must be more than 0 GiB, got -1"),
         ({"transition": "diagonal", "states": 3}, "even"),
         ({"length": 0}, "length must be"),
         ({"edge_types": 3}, "transition_by"),
@@ -174,8 +199,13 @@ def test_inputs_that_do_not_fit_are_refused_with_the_reason():
         layer("node-labels").forward(graph.edge_index, graph.batch)
     with pytest.raises(ValueError, match="below 3, got 5"):
         layer("node-labels").forward(graph.edge_index, graph.batch, labels=torch.full((graph.num_nodes,), 5))
-    with pytest.raises(ValueError, match="ascending"):
+    with pytest.raises(ValueError, match=r"ascending.* node 7 is of graph 2 and the node before it of 3"):
         layer("node").forward(graph.edge_index, graph.batch.flip(0))
+    for batch, got in ((graph.batch.double(), "float64"), (graph.batch.tolist(), "list"), (graph.batch - 1, "got -1")):
+        with pytest.raises(ValueError, match=f"batch must .*{got}"):
+            layer("node").forward(graph.edge_index, batch)
+    with pytest.raises(ValueError, match=r"take x\[:, 0\]"):
+        layer("node-labels").forward(graph.edge_index, graph.batch, labels=graph.labels.unsqueeze(1))
     weight = torch.ones(graph.num_edges, requires_grad=True)
     with pytest.raises(ValueError, match="detach"):
         layer("node").forward(graph.edge_index, graph.batch, edge_weight=weight)

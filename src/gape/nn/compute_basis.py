@@ -35,9 +35,10 @@ def walk_basis(
         matrix: the walk matrix, see :mod:`gape.walk`.
         vectors: number of columns J: at most so many Krylov vectors, or room for so many nodes if ``complete``;
             ``None`` for as many as the largest graph has nodes, 0 for no basis.
-        complete: all eigenvectors (of a directed graph Schur vectors), which serve any labels and closed runs.
+        complete: all eigenvectors, which serve any labels and closed runs.
         returns: number T of return weights.
-        directed: whether H has to have room for directed graphs; seen from the graphs if ``None``.
+        directed: whether H has to have room for directed graphs; seen from the graphs if ``None``. Then all bases are
+            complete: Schur vectors.
 
     Example:
         >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
@@ -55,9 +56,13 @@ def walk_basis(
     room = largest if vectors is None else vectors
     if vectors == 0:
         return found
-    if complete and room < largest:
-        raise ValueError(f"a complete basis of {largest} nodes does not fit into vectors={vectors}; raise vectors")
     general = (graph.num_nodes > 0 and graph.walk(matrix).similarity is None) if directed is None else directed
+    complete = complete or general
+    if complete and room < largest:
+        raise ValueError(
+            f"a complete basis{' (which directed graphs need)' if general else ''} of {largest} nodes does not fit "
+            f"into vectors={vectors}; raise vectors, or take vectors=None for a whole data set"
+        )
     pieces, first = [], 0
     for part in graph.parts:
         walk = unit_walk(part, matrix, radius[first : first + part.num_graphs])

@@ -19,8 +19,8 @@ class Encoder(nn.Module, ABC):
     concatenated: int = 0
 
     @abstractmethod
-    def forward(self, encoding: Tensor | None, pattern: AttentionPattern) -> Tensor:
-        """``[num_nodes, hidden]`` to be added, or ``[num_nodes, concatenated]`` to stand beside."""
+    def forward(self, encoding: Tensor | None, pattern: AttentionPattern) -> Tensor | None:
+        """``[num_nodes, hidden]`` to be added, or ``[num_nodes, concatenated]`` to stand beside; None for nothing."""
 
     def bias(self, encoding: Tensor | None, pattern: AttentionPattern) -> Tensor | None:
         """Attention bias for every layer, in either shape of :func:`gape.nn.bias.fit_bias`, or None."""

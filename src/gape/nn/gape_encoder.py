@@ -68,6 +68,9 @@ class GAPEEncoder(Encoder):
             raise ValueError("the layers of a GAPEEncoder need out_channels, the width (or heads) of the model")
         if beside is not None and beside.concatenated:
             raise ValueError(f"{type(beside).__name__} stands beside the features, and GAPEEncoder adds to them")
+        widths = {layer.out_channels for layer in layers if layer.readout != "pair"}
+        if len(widths) > 1:
+            raise ValueError(f"what the layers give is added up, so their out_channels must agree, got {widths}")
         self.automata = torch.nn.ModuleList(layers)
         self.beside = beside
 
@@ -99,9 +102,11 @@ class GAPEEncoder(Encoder):
             for layer in waiting:
                 layer.fit_scaling(graphs)
 
-    def forward(self, encoding: Tensor | WalkInput | None, pattern: AttentionPattern) -> Tensor:
-        """``[num_nodes, hidden]``; zeros ``[num_nodes, 1]`` with pairs alone. A tensor counts as ``fixed``."""
+    def forward(self, encoding: Tensor | WalkInput | None, pattern: AttentionPattern) -> Tensor | None:
+        """``[num_nodes, hidden]``; None with pairs alone. A tensor counts as ``fixed``."""
         given, graph = _input(encoding), None
+        if given.fixed is not None and self.beside is None:
+            raise ValueError("a fixed encoding was given and nothing takes it; build with beside=LinearEncoder(k)")
         found: list[Tensor] = []
         for layer in self.layers:
             if layer.readout != "pair":
@@ -109,9 +114,7 @@ class GAPEEncoder(Encoder):
                 found.append(layer.encode(graph, given.basis))
         if self.beside is not None:
             found.append(self.beside(given.fixed, pattern))
-        if not found:
-            return torch.zeros(pattern.num_nodes, 1, device=pattern.batch.device)
-        return torch.stack(found).sum(0) if len(found) > 1 else found[0]
+        return torch.stack(found).sum(0) if found else None
 
     def bias(self, encoding: Tensor | WalkInput | None, pattern: AttentionPattern) -> Tensor | None:
         """The pair readouts, in the shape that the model's kernel takes; None if there are none."""

@@ -17,7 +17,7 @@ from gape.nn.unit_walk import unit_walk, walk_radius
 from gape.nn.untyped_lengths import closed_by_length, pair_by_length, worth
 from gape.nn.walk_basis import WalkBasis, enough_vectors
 from gape.solvers.arnoldi import Padding
-from gape.solvers.gradient import EdgeSystem, stein_solve
+from gape.solvers.gradient import DENSE_NODES, EdgeSystem, stein_solve
 from gape.solvers.problem import Problem
 from gape.walk import NAMES, WalkMatrix
 
@@ -59,9 +59,11 @@ class GraphRuns:
             return self._nothing()
         if self.length is not None:
             return runs_into(self._steps, *self._stepwise(transition, initial), self.length)
-        if self.machine.typed:
+        directed = self.given is None and self._directed
+        if self.machine.typed or (directed and int(self.graph.sizes.max()) > DENSE_NODES):
             return self._fixed_point(transition, initial).unsqueeze(1)
-        runs = AllRuns(self.graph.adjacency, self._basis(self.labels is not None), self.labels, self._damping)
+        basis = self._basis(complete=directed or self.labels is not None)
+        runs = AllRuns(self.graph.adjacency, basis, self.labels, self._damping)
         return runs.node(transition, initial).unsqueeze(1)
 
     def closed(self) -> Tensor:
@@ -98,6 +100,10 @@ class GraphRuns:
     def _damping(self) -> float:
         return self.machine.transition.damping
 
+    @property
+    def _directed(self) -> bool:
+        return self.graph.walk(self.matrix).similarity is None
+
     @cached_property
     def _walk(self) -> WalkMatrix:
         radius = walk_radius(self.graph, self.matrix) if self.given is None else self.given.radius.to(torch.float64)
@@ -120,19 +126,26 @@ class GraphRuns:
         return known[:, :length].to(torch.float64)
 
     def _basis(self, complete: bool) -> WalkBasis:
+        enough = min(int(self.graph.sizes.max()), enough_vectors(self._damping))
         if self.given is None:
-            directed = self.graph.walk(self.matrix).similarity is None
-            largest = int(self.graph.sizes.max())
-            vectors = min(largest, enough_vectors(self._damping, directed))
-            return walk_basis(self.graph, self.matrix, vectors=None if complete else vectors, complete=complete)
-        if self.given.vectors is None or (complete and not bool(self.given.complete.all())):  # type: ignore[union-attr]
+            return walk_basis(self.graph, self.matrix, vectors=None if complete else enough, complete=complete)
+        vectors, whole = self.given.vectors, self.given.complete
+        if vectors is None or whole is None or (complete and not bool(whole.all())):
             what = "a complete basis (several labels, closed or pair readout)" if complete else "vectors"
             raise ValueError(f"the basis lacks {what}; use AddWalkBasis(**layer.basis_settings)")
+        if not complete and vectors.shape[1] < enough and not bool(whole.all()):
+            raise ValueError(
+                f"the basis has {vectors.shape[1]} vectors and damping={self._damping} needs {enough} to be exact; use "
+                "AddWalkBasis(**layer.basis_settings)"
+            )
         return self.given
 
     def _symmetric_basis(self, readout: str) -> WalkBasis:
-        if self.given is None and self.graph.walk(self.matrix).similarity is None:
-            raise ValueError(f"runs of all lengths with readout={readout!r} need undirected graphs; give a length")
+        if self.given is None and self._directed:
+            raise ValueError(
+                f"runs of all lengths with readout={readout!r} need graphs that are undirected and, unless "
+                f"matrix='adjacency', without negative weights, got {self.graph!r}; give a length"
+            )
         basis = self._basis(complete=True)
         if basis.spectrum is not None and basis.spectrum.dim() != 2:
             raise ValueError(f"the basis is for directed graphs, which readout={readout!r} has only with a length")
@@ -158,13 +171,17 @@ class GraphRuns:
             if machine.by_label > 1:
                 assert graph.labels is not None
                 kind = kind + machine.by_edge * graph.labels[graph.edge_index[0]]
-        flat = transition.flatten(0, 1)
+        flat = transition.flatten(0, 1) if machine.typed else transition
         problem = Problem(self._walk, initial.detach(), flat.detach(), self.labels, kind)
         source = initial.T[self.labels] if self.labels is not None else initial[:, 0].expand(graph.num_nodes, -1)
         return stein_solve(flat, source, None, EdgeSystem(problem))
 
     def _nothing(self) -> Tensor:
-        return torch.zeros(0, self.length or 1, self.machine.states, device=self.graph.device, dtype=self.machine.dtype)
+        # Of no nodes at all, and still a function of the parameters, so that backward() runs.
+        weight = sum(parameter.sum() for parameter in self.machine.parameters())
+        return weight * torch.zeros(
+            0, self.length or 1, self.machine.states, device=self.graph.device, dtype=self.machine.dtype
+        )
 
 
 def _check_graph(graph: Graph, machine: LearnableAutomaton) -> None:

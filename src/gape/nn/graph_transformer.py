@@ -135,7 +135,15 @@ class GraphTransformer(nn.Module):
                 raise ValueError("this model was built without an encoding; build it with encoding=LinearEncoder(k)")
         else:
             code = self.encoding(encoding, pattern)
-            h = torch.cat([h, code], 1) if self.encoding.concatenated else h + code
+            if self.encoding.concatenated:
+                h = torch.cat([h, code], 1)
+            elif code is not None:
+                if code.shape[1] != h.shape[1]:
+                    raise ValueError(
+                        f"the encoder gives {code.shape[1]} channels and the model has hidden={h.shape[1]}; build the "
+                        "encoder with that width"
+                    )
+                h = h + code
             learned = self.encoding.bias(encoding, pattern)
             if learned is not None:
                 learned = fit_bias(learned, pattern)

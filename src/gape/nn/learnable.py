@@ -12,7 +12,7 @@ from gape.graph import Graph
 from gape.labelling import DegreeLabels
 from gape.nn.graph_runs import GraphRuns
 from gape.nn.learnable_automaton import LearnableAutomaton, TransitionBy, TransitionForm
-from gape.nn.learnable_input import Readout, batched_graph, check_settings
+from gape.nn.learnable_input import Readout, batched_graph, check_settings, check_walk
 from gape.nn.scaling import FeatureScaling, Scaling
 from gape.nn.walk_basis import WalkBasis, enough_vectors
 from gape.typing import MatrixName
@@ -76,6 +76,7 @@ class GAPE(nn.Module):
     ) -> None:
         super().__init__()
         check_settings(readout, length, out_channels, transition_by, damping, final, labelling)
+        check_walk(matrix, memory)
         self.readout, self.length, self.matrix, self.memory = readout, length, matrix, memory
         self.labelling, self.damping, self.out_channels = labelling, damping, out_channels
         self.machine = LearnableAutomaton(
@@ -98,11 +99,10 @@ class GAPE(nn.Module):
 
         ``vectors=None``, as many as nodes, is for whole data sets; give a number for single graphs.
         """
-        stepwise = self.machine.typed or (self.length is not None and self.readout != "closed")
-        complete = self.machine.labels > 1 or self.readout != "node"
-        if stepwise or self.length is not None:
-            returns = 0 if stepwise or self.length is None else self.length
+        if self.machine.typed or self.length is not None:
+            returns = 0 if self.machine.typed or self.readout != "closed" else self.length
             return {"matrix": self.matrix, "vectors": 0, "complete": False, "returns": returns}
+        complete = self.machine.labels > 1 or self.readout != "node"
         vectors = None if complete else enough_vectors(self.damping)
         return {"matrix": self.matrix, "vectors": vectors, "complete": complete, "returns": 0}
 
@@ -131,15 +131,19 @@ class GAPE(nn.Module):
         Returns:
             ``[n, out_channels]``, or ``[graphs, out_channels, n, n]`` for pairs: row v, column u holds the runs u → v.
         """
-        graph = batched_graph(edge_index, batch, num_nodes, edge_weight, labels, edge_type)
+        # An empty graph at the end of a batch has no node to show it, but a row of the basis.
+        graphs = 0 if basis is None else len(basis.radius)
+        graph = batched_graph(edge_index, batch, num_nodes, edge_weight, labels, edge_type, graphs)
         return self.encode(graph, basis)
 
     def encode(self, graph: Graph, basis: WalkBasis | None = None) -> Tensor:
         """As :meth:`forward`, for a :class:`gape.Graph`."""
         found = self.read(graph, basis)
+        # Up to here float32 at least; the rest of the model may have less.
+        rest = self.machine.initial.dtype
         if self.readout == "pair":
-            return found
-        scaled: Tensor = self.scaling(found)
+            return found.to(rest)
+        scaled: Tensor = self.scaling(found).to(rest)
         return scaled if self.linear is None else self.linear(scaled)
 
     def read(self, graph: Graph, basis: WalkBasis | None = None) -> Tensor:

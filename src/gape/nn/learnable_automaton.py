@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gape.arrays import positive
 from gape.automaton import Automaton
 from gape.nn.transitions import DenseTransition, DiagonalTransition
 
@@ -52,8 +53,8 @@ class LearnableAutomaton(nn.Module):
             raise ValueError(f"transition must be 'dense' or 'diagonal', got {form!r}")
         if transition_by not in ("none", "node", "edge", "both"):
             raise ValueError(f"transition_by must be 'none', 'node', 'edge' or 'both', got {transition_by!r}")
-        if min(states, labels, edge_types) < 1:
-            raise ValueError(f"states, labels, edge_types must be at least 1, got {states}, {labels}, {edge_types}")
+        for name, count in (("states", states), ("labels", labels), ("edge_types", edge_types)):
+            positive(count, name)
         if form == "diagonal" and states % 2:
             raise ValueError(f"a diagonal transition has conjugate pairs of poles: states must be even, got {states}")
         if transition_by in ("none", "node") and edge_types > 1:

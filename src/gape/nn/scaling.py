@@ -63,14 +63,21 @@ class FeatureScaling(nn.Module):
         if self.kind == "fixed":
             if not bool(self.fitted):
                 raise ValueError("scaling='fixed' needs the training set once: call fit_scaling(batches) before use")
-            return (features - self.mean) / self.deviation
+            return (features - self.mean.to(features.dtype)) / self.deviation.to(features.dtype)
         if self.kind == "none":
             return features
-        if self.training and len(features) < 2:
-            # One row has no variance: as in evaluation.
-            norm = self.norm
-            return nn.functional.batch_norm(
-                features, norm.running_mean, norm.running_var, norm.weight, norm.bias, False, 0.0, norm.eps
-            )
-        scaled: Tensor = self.norm(features)
+        # In the features' precision, also where the parameters have been rounded to half of it.
+        norm, dtype = self.norm, features.dtype
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        assert norm.momentum is not None
+        mean, variance = norm.running_mean.to(dtype), norm.running_var.to(dtype)
+        # One row has no variance: as in evaluation.
+        training = self.training and len(features) > 1
+        scaled = nn.functional.batch_norm(
+            features, mean, variance, norm.weight.to(dtype), norm.bias.to(dtype), training, norm.momentum, norm.eps
+        )
+        if training and dtype != norm.weight.dtype:
+            norm.running_mean.copy_(mean)
+            norm.running_var.copy_(variance)
         return scaled

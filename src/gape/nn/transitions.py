@@ -54,7 +54,7 @@ class DiagonalTransition(nn.Module):
     Args:
         phase: ``[…, k/2]``, the first φ.
         decay: ``[…, k/2]``, the first exp(-exp(ν)), between 0 and 1.
-        damping: γ, which no pole reaches.
+        damping: γ, which no pole exceeds.
 
     Example:
         >>> transition = DiagonalTransition(torch.tensor([0.0]), torch.tensor([0.5]), damping=0.9)

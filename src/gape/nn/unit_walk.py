@@ -26,15 +26,19 @@ def walk_radius(graph: Graph, matrix: str) -> Tensor:
         (tensor([2.0000], dtype=torch.float64), tensor([1.], dtype=torch.float64))
     """
     walk = graph.walk(matrix)
+    ones = torch.ones(graph.num_graphs, dtype=torch.float64, device=graph.device)
     if (matrix in STOCHASTIC and walk.nonnegative) or graph.num_nodes == 0:
-        return torch.ones(graph.num_graphs, dtype=torch.float64, device=graph.device)
+        return ones
+    known = torch.zeros_like(ones, dtype=torch.bool)
     if not walk.nonnegative:
         source, target, values = (part.detach() for part in walk.entries())
-        absolute = Graph(torch.stack([source, target]), graph.num_nodes, edge_weight=values.abs(), ptr=graph.ptr)
-        walk = absolute.walk("adjacency")
+        if matrix in STOCHASTIC:
+            known = ones.scatter_reduce(0, graph.batch[source], values, "amin") >= 0
+        graph = Graph(torch.stack([source, target]), graph.num_nodes, edge_weight=values.abs(), ptr=graph.ptr)
+        matrix = "adjacency"
     # A part at a time: each is padded to its own largest graph only.
-    radius = torch.cat([spectral_radius(part) for part in _parts(graph, walk, matrix)])
-    return torch.where(radius > 0, radius, 1.0)
+    radius = torch.cat([spectral_radius(part.walk(matrix)) for part in graph.parts])
+    return torch.where((radius > 0) & ~known, radius, 1.0)
 
 
 def unit_walk(graph: Graph, matrix: str, radius: Tensor) -> WalkMatrix:
@@ -49,9 +53,3 @@ def unit_walk(graph: Graph, matrix: str, radius: Tensor) -> WalkMatrix:
     right = left if same else shrink if walk.right is None else walk.right * shrink
     diagonal = None if walk.diagonal is None else walk.diagonal * shrink.square()
     return replace(walk, name=f"unit {matrix}", left=left, right=right, diagonal=diagonal)
-
-
-def _parts(graph: Graph, walk: WalkMatrix, matrix: str) -> list[WalkMatrix]:
-    if walk is graph.walk(matrix):
-        return [part.walk(matrix) for part in graph.parts]
-    return [walk]

@@ -55,15 +55,16 @@ class WalkBasis:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-def enough_vectors(damping: float, directed: bool = False, accuracy: float = 1e-7) -> int:
-    """Krylov vectors that make any automaton of that relative damping accurate, whatever the graph.
+def enough_vectors(damping: float, accuracy: float = 1e-7) -> int:
+    """Krylov vectors that make any automaton of that relative damping accurate, whatever the undirected graph.
 
     (I - θμ)⁻¹ is analytic for |θ| < 1/γ. On the spectrum [-1, 1] of a symmetric A polynomials of degree J converge to
-    it as r^J with r = (1 - √(1 - γ²))/γ (Bernstein's ellipse); for a directed graph take the sum of runs, r = γ.
+    it as r^J with r = (1 - √(1 - γ²))/γ (Bernstein's ellipse). Directed graphs have no such bound: the runs of a deep
+    acyclic graph grow with their length before they end.
 
     Example:
         >>> enough_vectors(0.9), enough_vectors(0.5)
         (35, 13)
     """
-    rate = damping if directed else (1.0 - math.sqrt(1.0 - damping**2)) / damping
+    rate = (1.0 - math.sqrt(1.0 - damping**2)) / damping
     return max(1, math.ceil(math.log(accuracy) / math.log(rate)))

@@ -31,7 +31,8 @@ class AddWalkBasis(GraphTransform):
             largest graph of a data set has nodes, with :meth:`over` only; 0 for none.
         complete: all eigenvectors, for several labels and for closed and pair readouts; otherwise Krylov vectors.
         returns: number T of return weights, for closed readouts with a ``length``.
-        directed: whether the graphs may be directed; all graphs of a data set have to agree.
+        directed: whether the graphs may be directed; all graphs of a data set have to agree. Bases are complete then,
+            since no number of Krylov vectors is enough for every directed graph.
         dtype: float64 gives the encodings that are computed without the transform; float32 takes half the memory and
             changes them by about 1e-6.
 
@@ -57,6 +58,7 @@ class AddWalkBasis(GraphTransform):
     ) -> None:
         if not dtype.is_floating_point:
             raise ValueError(f"dtype must be floating-point, got {dtype}")
+        complete = complete or (directed and vectors != 0)
         self.matrix, self.vectors, self.complete, self.returns = matrix, vectors, complete, returns
         self.directed, self.dtype = directed, dtype
 
@@ -73,8 +75,8 @@ class AddWalkBasis(GraphTransform):
         graphs = torch.arange(graph.num_graphs + 1, device=graph.device)
         found = {}
         for name, value in basis.tensors().items():
-            if value.is_floating_point():
-                value = value.to(self.dtype)
+            if value.is_floating_point() or value.is_complex():
+                value = value.to(self.dtype.to_complex() if value.is_complex() else self.dtype)
             found[PREFIX + name] = (value, graphs if name in GRAPH_FIELDS else graph.ptr)
         return found
 

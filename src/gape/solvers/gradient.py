@@ -130,8 +130,9 @@ class EdgeSystem:
         x, residual, _, steps = FixedPoint(restart=200).solve(problem, operator, source)
         if not bool((residual <= 1e-8).all()):
             raise ArithmeticError(
-                f"the gradient's equation did not converge: residual {float(residual.max()):.1e} after {steps} steps; "
-                "lower the damping below 1/ρ(A)"
+                f"the equation of {'the gradient' if adjoint else 'the weights'} did not converge: residual "
+                f"{float(residual.max()):.1e} after {steps} steps; lower the damping (it has to lie below 1/ρ(A), and "
+                "the nearer it lies the more steps it takes)"
             )
         return x
 

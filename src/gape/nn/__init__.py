@@ -1,6 +1,8 @@
 """How encodings enter a model: the graph transformer, what it is made of, and learnable automata."""
 
 from gape.nn.attention import MultiHeadAttention, attend
+from gape.nn.basis import WalkBasis
+from gape.nn.by_name import LEARNED, LearnedEncoding, learned, learned_settings
 from gape.nn.compute_basis import walk_basis
 from gape.nn.degree_distance import DegreeAndDistance
 from gape.nn.encoder import Encoder, LinearEncoder
@@ -10,12 +12,10 @@ from gape.nn.inputs import OGB_ATOM, NodeInput
 from gape.nn.layer import GraphTransformerLayer
 from gape.nn.learnable import GAPE
 from gape.nn.learnable_automaton import LearnableAutomaton
-from gape.nn.learned import LEARNED, LearnedEncoding, learned, learned_settings
 from gape.nn.pattern import AttentionPattern
 from gape.nn.readout import Readout
 from gape.nn.spectral_attention import SpectralAttention
 from gape.nn.transitions import DenseTransition, DiagonalTransition
-from gape.nn.walk_basis import WalkBasis
 
 __all__ = [
     "GAPE",

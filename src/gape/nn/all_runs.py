@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gape.nn.basis import WalkBasis
 from gape.nn.doubling import Doubling
-from gape.nn.walk_basis import WalkBasis
 from gape.solvers.arnoldi import Padding
 from gape.solvers.basis import Basis
 from gape.solvers.gradient import BasisSystem, stein_solve
@@ -57,7 +57,7 @@ class AllRuns:
         padding, vectors = self._padded()
         graphs, n, _ = vectors.shape
         mixed = _split(self._resolvents(transition, initial), len(transition)) @ mix.T
-        if self.labels is None and mixed.shape[2] == 1:
+        if self.labels is None:
             start = mixed.squeeze(2).unsqueeze(1)
         else:
             start = torch.einsum("gua,gjah->gujh", padding.pad(self._weights(initial)), mixed)
@@ -92,12 +92,10 @@ class AllRuns:
 
     def _weights(self, initial: Tensor) -> Tensor:
         """``[n, starts]``: how each node starts in terms of what :meth:`_resolvents` solved for."""
-        labels = self.labels
-        if labels is None:
-            labels = torch.zeros(self.adjacency.num_nodes, dtype=torch.int64, device=self.adjacency.ptr.device)
+        assert self.labels is not None
         if initial.shape[1] <= len(initial):
-            return torch.nn.functional.one_hot(labels, initial.shape[1]).to(torch.float64)
-        return initial.T[labels]
+            return torch.nn.functional.one_hot(self.labels, initial.shape[1]).to(torch.float64)
+        return initial.T[self.labels]
 
     def _of_label(self, table: Tensor, initial: Tensor) -> Tensor:
         if initial.shape[1] == 1:

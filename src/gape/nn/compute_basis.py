@@ -10,8 +10,8 @@ from torch import Tensor
 from gape.encodings.blocks import blocks, spread_rows
 from gape.encodings.powers import PowerDiagonals
 from gape.graph import Graph
+from gape.nn.basis import WalkBasis
 from gape.nn.unit_walk import unit_walk, walk_radius
-from gape.nn.walk_basis import WalkBasis
 from gape.solvers.krylov import Krylov
 from gape.solvers.problem import Problem
 from gape.solvers.schur import Schur

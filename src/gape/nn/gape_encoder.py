@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from gape.graph import Graph
+from gape.nn.basis import WalkBasis
 from gape.nn.bias import fit_bias
 from gape.nn.encoder import Encoder
 from gape.nn.learnable import GAPE
 from gape.nn.pattern import AttentionPattern
-from gape.nn.walk_basis import WalkBasis
 
 
 @dataclass(frozen=True, eq=False)

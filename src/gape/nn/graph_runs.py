@@ -9,13 +9,13 @@ from torch import Tensor
 
 from gape.graph import Graph
 from gape.nn.all_runs import AllRuns
+from gape.nn.basis import WalkBasis, enough_vectors
 from gape.nn.bounded_runs import runs_back, runs_into
 from gape.nn.compute_basis import return_weights, walk_basis
 from gape.nn.learnable_automaton import LearnableAutomaton
 from gape.nn.steps import Steps
 from gape.nn.unit_walk import unit_walk, walk_radius
 from gape.nn.untyped_lengths import closed_by_length, pair_by_length, worth
-from gape.nn.walk_basis import WalkBasis, enough_vectors
 from gape.solvers.arnoldi import Padding
 from gape.solvers.gradient import DENSE_NODES, EdgeSystem, stein_solve
 from gape.solvers.problem import Problem

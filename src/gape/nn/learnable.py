@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from gape.graph import Graph
 from gape.labelling import DegreeLabels
+from gape.nn.basis import WalkBasis, enough_vectors
 from gape.nn.graph_runs import GraphRuns
 from gape.nn.learnable_automaton import LearnableAutomaton, TransitionBy, TransitionForm
 from gape.nn.learnable_input import Readout, batched_graph, check_settings, check_walk
 from gape.nn.scaling import FeatureScaling, Scaling
-from gape.nn.walk_basis import WalkBasis, enough_vectors
 from gape.typing import MatrixName
 
 

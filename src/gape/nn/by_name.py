@@ -11,10 +11,10 @@ from typing import Any, get_type_hints
 import torch
 
 from gape.encodings import RandomWalk
+from gape.nn.basis import WalkBasis
 from gape.nn.encoder import LinearEncoder
 from gape.nn.gape_encoder import GAPEEncoder, WalkInput
 from gape.nn.learnable import GAPE
-from gape.nn.walk_basis import WalkBasis
 
 #: Labels by degree where a data set's nodes are all alike and the automaton asks for labels.
 DEGREES = 8

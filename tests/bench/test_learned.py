@@ -92,7 +92,7 @@ def test_fixed_scales_are_those_of_the_training_graphs(tmp_path, tiny):
     torch.testing.assert_close(weights[name + "mean"], features.mean(0), rtol=1e-4, atol=1e-5)
     deviation = features.std(0, correction=0)
     deviation[deviation == 0] = 1.0  # there are no closed runs of odd length: only shifted
-    torch.testing.assert_close(weights[name + "deviation"], deviation, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(weights[name + "factor"], 1 / deviation, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", tables())

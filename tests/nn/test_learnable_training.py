@@ -168,6 +168,23 @@ def test_fixed_scaling_comes_from_the_training_set_and_stays():
     torch.testing.assert_close(loaded.encode(other), before)
 
 
+def test_whitened_features_are_uncorrelated_over_the_training_set():
+    train = graphs((9, 14, 11))
+    one = GAPE(states=3, readout="closed", length=6, scaling="whitened", learn=False, seed=1).double()
+    with pytest.raises(ValueError, match="scaling='whitened' needs the training set"):
+        one.encode(train)
+    one.fit_scaling([train.slice(0, 1), train.slice(1, 3)])
+    white = one.encode(train)
+    # Six return weights, of which the first is always 0, times three numbers each: five components, and no more.
+    expected = torch.diag((torch.arange(18) < 5).double())
+    torch.testing.assert_close(white.T @ white / len(white), expected, atol=1e-8, rtol=0)
+    torch.testing.assert_close(white.mean(0), torch.zeros(18, dtype=torch.float64), atol=1e-8, rtol=0)
+    # Nothing is lost: what was read is a linear map of it.
+    read = one.read(train)
+    solution = torch.linalg.lstsq(white[:, :5], read - read.mean(0)).solution
+    torch.testing.assert_close(white[:, :5] @ solution, read - read.mean(0), atol=1e-8, rtol=0)
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

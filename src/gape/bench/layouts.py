@@ -93,6 +93,7 @@ def _of_paper(name: str, title: str, rows: tuple[RowOf, ...]) -> Layout:
 
 _WHAT = "test figures, mean ± standard deviation over seeds"
 _RELATIVE = {"encoding.damping": "0.8", "encoding.relative": "true"}
+_WHITENED = {"encoding.learn": "false", "encoding.scaling": "whitened"}
 _SUMMED = {"encoding.length": "none", "encoding.states": "80", "encoding.damping": "0.9"}
 
 _TABLES: Mapping[str, Layout] = {
@@ -112,7 +113,11 @@ _TABLES: Mapping[str, Layout] = {
     ),
     "learned": Layout(
         f"Learned automata beside fixed ones: {_WHAT}",
-        (*_as_in_comparison("none", "rw", "gape"), *_as_in_comparison(*(row.name for row in LEARNED_ROWS))),
+        (
+            *_as_in_comparison("none", "rw", "gape"),
+            *_as_in_comparison(*(row.name for row in LEARNED_ROWS)),
+            RowOf("closed, whitened, not learned", "gape-learned-closed", _WHITENED),
+        ),
         _plain("zinc", "csl", "cycles", "cycles-v"),
     ),
     "ablation": Layout(
@@ -120,6 +125,7 @@ _TABLES: Mapping[str, Layout] = {
         (
             RowOf("learned, closed, lengths apart, scaled", "gape-learned-closed"),
             RowOf("not learned", "gape-learned-closed", {"encoding.learn": "false"}),
+            RowOf("not learned, whitened", "gape-learned-closed", _WHITENED),
             RowOf("not scaled", "gape-learned-closed", {"encoding.scaling": "none"}),
             RowOf("lengths summed (k = 80, γ = 0.9/ρ(A))", "gape-learned-closed", _SUMMED),
             RowOf("not closed: runs into a node", "gape-learned-closed", {"encoding.readout": "node"}),

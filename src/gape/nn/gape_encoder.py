@@ -95,8 +95,8 @@ class GAPEEncoder(Encoder):
         }
 
     def fit_scaling(self, batches: Iterable[tuple[WalkInput, AttentionPattern]]) -> None:
-        """Take scales from the training set, for the layers with ``scaling="fixed"``; the others learn theirs."""
-        waiting = [layer for layer in self.layers if layer.scaling.kind == "fixed"]
+        """Take scales from the training set, for the layers that need it; the others learn theirs."""
+        waiting = [layer for layer in self.layers if layer.scaling.from_training_set]
         if waiting:
             graphs = [(_graph(given, pattern), given.basis) for given, pattern in batches]
             for layer in waiting:

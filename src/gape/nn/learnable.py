@@ -40,8 +40,8 @@ class GAPE(nn.Module):
         edge_types: number of edge types.
         matrix: the walk matrix, see :mod:`gape.walk`.
         damping: γ, below 1; with a ``length`` also 1.
-        scaling: of each feature: "batch" as BatchNorm, "fixed" from the training set (see :meth:`fit_scaling`) or
-            "none". Pairs are not scaled.
+        scaling: of each feature: "batch" as BatchNorm, "fixed" from the training set (see :meth:`fit_scaling`),
+            "whitened" likewise and decorrelated (for ``learn=False``), or "none". Pairs are not scaled.
         final: whether to learn final weights τ too.
         learn: False keeps the automaton at its random start; scaling and linear layer are learned all the same.
         memory: GiB that closed runs of typed automata may keep for the backward pass before they compute twice.
@@ -163,7 +163,7 @@ class GAPE(nn.Module):
 
     @torch.no_grad()
     def fit_scaling(self, batches: Iterable[Graph | tuple[Graph, WalkBasis | None]]) -> None:
-        """Take the scale of every feature from the training set, for ``scaling="fixed"``.
+        """Take the scale of every feature from the training set, for ``scaling="fixed"`` and ``"whitened"``.
 
         Args:
             batches: the training graphs, each batch with its basis if there is one.

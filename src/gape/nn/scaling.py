@@ -7,9 +7,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-Scaling = Literal["batch", "fixed", "none"]
+Scaling = Literal["batch", "fixed", "whitened", "none"]
 
-#: What varies less, relative to its mean, is taken for rounding errors of float32 and not blown up.
+#: What varies less, relative to the size of the features, is taken for rounding errors of float32 and not blown up.
 ROUNDING = 1e-6
 
 
@@ -23,7 +23,9 @@ class FeatureScaling(nn.Module):
         features: how many.
         kind: "batch" as ``BatchNorm1d`` does, with statistics of the batch in training and of training in evaluation,
             and a learnt factor and shift; "fixed" with statistics of the training set taken once, by :meth:`fit`;
-            "none" to leave features as they are.
+            "whitened" like that, and turned into principal components, each of variance 1: what tells graphs apart may
+            be a small difference of features that vary together. For features that stay as they are: those of an
+            automaton that is learned soon have other components. "none" to leave features as they are.
 
     Example:
         >>> scaling = FeatureScaling(1, "fixed").fit(torch.tensor([[1.0], [3.0]]))
@@ -32,38 +34,53 @@ class FeatureScaling(nn.Module):
     """
 
     mean: Tensor
-    deviation: Tensor
+    factor: Tensor
     fitted: Tensor
 
     def __init__(self, features: int, kind: Scaling = "batch") -> None:
         super().__init__()
-        if kind not in ("batch", "fixed", "none"):
-            raise ValueError(f"scaling must be 'batch', 'fixed' or 'none', got {kind!r}")
+        if kind not in ("batch", "fixed", "whitened", "none"):
+            raise ValueError(f"scaling must be 'batch', 'fixed', 'whitened' or 'none', got {kind!r}")
         self.kind = kind
         if kind == "batch":
             # Long runs of strong damping vary little: the usual 1e-5 would hide them.
             self.norm = nn.BatchNorm1d(features, eps=1e-8)
-        elif kind == "fixed":
+        elif self.from_training_set:
             self.register_buffer("mean", torch.zeros(features))
-            self.register_buffer("deviation", torch.ones(features))
+            shape = (features,) if kind == "fixed" else (features, features)
+            self.register_buffer("factor", torch.ones(shape))
             self.register_buffer("fitted", torch.tensor(False))
 
+    @property
+    def from_training_set(self) -> bool:
+        """Whether :meth:`fit` has to be called."""
+        return self.kind in ("fixed", "whitened")
+
     def fit(self, features: Tensor) -> FeatureScaling:
-        """Take mean and deviation of ``[rows, features]``; a feature that never varies is only shifted."""
-        if self.kind != "fixed":
-            raise ValueError(f"scaling={self.kind!r} has nothing to fit; ask for scaling='fixed'")
-        deviation, mean = torch.std_mean(features.detach().double(), 0, correction=0)
+        """Take mean and scale of ``[rows, features]``; what never varies is only shifted, or left out if whitened."""
+        if not self.from_training_set:
+            raise ValueError(f"scaling={self.kind!r} has nothing to fit; ask for scaling='fixed' or 'whitened'")
+        rows = features.detach().double()
+        mean = rows.mean(0)
         self.mean.copy_(mean)
-        self.deviation.copy_(torch.where(deviation > ROUNDING * mean.abs(), deviation, 1.0))
+        if self.kind == "fixed":
+            deviation = rows.std(0, correction=0)
+            self.factor.copy_(torch.where(deviation > ROUNDING * mean.abs(), 1.0 / deviation, 1.0))
+        else:
+            _, deviation, turn = torch.linalg.svd((rows - mean) / max(len(rows), 1) ** 0.5, full_matrices=False)
+            factor = torch.where(deviation > ROUNDING * rows.abs().amax(), 1.0 / deviation, 0.0)
+            self.factor.zero_()
+            self.factor[:, : len(turn)] = (turn * factor.unsqueeze(1)).T
         self.fitted.fill_(True)
         return self
 
     def forward(self, features: Tensor) -> Tensor:
         """``[rows, features]`` to the same."""
-        if self.kind == "fixed":
+        if self.from_training_set:
             if not bool(self.fitted):
-                raise ValueError("scaling='fixed' needs the training set once: call fit_scaling(batches) before use")
-            return (features - self.mean.to(features.dtype)) / self.deviation.to(features.dtype)
+                raise ValueError(f"scaling={self.kind!r} needs the training set: call fit_scaling(batches) before use")
+            shifted, factor = features - self.mean.to(features.dtype), self.factor.to(features.dtype)
+            return shifted * factor if self.kind == "fixed" else shifted @ factor
         if self.kind == "none":
             return features
         # In the features' precision, also where the parameters have been rounded to half of it.

@@ -39,6 +39,15 @@ def test_its_automaton_gets_gradients_from_the_loss(name, tiny):
     assert weights.initial.grad.abs().max() > 0
 
 
+def test_pairs_are_a_bias_of_the_models_heads(tiny):
+    chosen = settings("cycles", "gape-learned-node", overrides={**tiny, "encoding.readout": "pair"})
+    encoded = encoded_dataset(chosen)
+    network, batch = build_network(chosen, encoded), encoded.batch(torch.arange(4))
+    network(batch.x, batch.edge_index, batch.batch, batch.encoding).sum().backward()
+    assert network.encoding.layers[0].out_channels == chosen.heads
+    assert network.encoding.layers[0].machine.initial.grad.any()
+
+
 def test_a_fixed_automaton_is_the_ablation_of_learning(tiny):
     cell = settings("cycles", "gape-learned-closed", overrides={**tiny, "encoding.learn": "false"})
     network = build_network(cell, encoded_dataset(cell))

@@ -19,13 +19,12 @@ from gape.graph import Graph
 from gape.interop import as_graph
 from gape.labelling import DegreeLabels, IndexLabels, RandomLabels
 from gape.solvers import LeastSquaresWarning, Solution, Status, solve
-from gape.typing import MatrixName, OnSingular
+from gape.typing import MatrixName, OnSingular, ReadoutName
 from gape.warning import warn_caller
 
 Transition = Literal["orthogonal", "stochastic"]
 Initial = Literal["normal", "orthogonal", "softmax_states", "softmax_nodes"]
 LabelsFrom = Literal["one", "random", "index", "degree", "given"]
-Readout = Literal["node", "closed", "pair"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class GAPE(Encoding):
     labels: int = 1
     labelling: LabelsFrom = "one"
     matrix: MatrixName = "adjacency"
-    readout: Readout = "node"
+    readout: ReadoutName = "node"
     on_singular: OnSingular = "raise"
     seed: int = 0
     memory: float = 4.0
@@ -86,7 +85,7 @@ class GAPE(Encoding):
         one_of(get_args(Initial), initial=self.initial)
         one_of(get_args(LabelsFrom), labelling=self.labelling)
         one_of(get_args(MatrixName), matrix=self.matrix)
-        one_of(get_args(Readout), readout=self.readout)
+        one_of(get_args(ReadoutName), readout=self.readout)
         one_of(get_args(OnSingular), on_singular=self.on_singular)
         if not 0 <= self.damping < float("inf"):
             raise ValueError(f"damping must be a number of at least 0, got {self.damping!r}")

@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from gape.graph import Graph
 from gape.labelling import DegreeLabels
 from gape.nn.basis import WalkBasis, enough_vectors
+from gape.nn.batched_graph import batched_graph
 from gape.nn.graph_runs import GraphRuns
 from gape.nn.learnable_automaton import LearnableAutomaton, TransitionBy, TransitionForm
-from gape.nn.learnable_input import Readout, batched_graph, check_settings, check_walk
+from gape.nn.learnable_settings import check_settings, check_walk
 from gape.nn.scaling import FeatureScaling, Scaling
-from gape.typing import MatrixName
+from gape.typing import MatrixName, ReadoutName
 
 
 class GAPE(nn.Module):
@@ -59,7 +60,7 @@ class GAPE(nn.Module):
         states: int = 32,
         out_channels: int | None = None,
         *,
-        readout: Readout = "node",
+        readout: ReadoutName = "node",
         length: int | None = None,
         transition: TransitionForm = "dense",
         transition_by: TransitionBy = "none",

@@ -1,56 +1,11 @@
-"""What a learnable automaton is given: settings that go together, and batches of graphs."""
+"""The graphs of a PyG batch, checked."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from gape.arrays import finite_number, positive
 from gape.graph import Graph
-from gape.walk import NAMES
-
-Readout = Literal["node", "closed", "pair"]
-
-
-def check_settings(
-    readout: str,
-    length: int | None,
-    out_channels: int | None,
-    transition_by: str,
-    damping: float,
-    final: bool,
-    labelling: str,
-) -> None:
-    """Refuse readouts, lengths and transitions that do not go together."""
-    if readout not in ("node", "closed", "pair"):
-        raise ValueError(f"readout must be 'node', 'closed' or 'pair', got {readout!r}")
-    if labelling not in ("given", "degree"):
-        raise ValueError(f"labelling must be 'given' or 'degree', got {labelling!r}")
-    if length is not None:
-        positive(length, "length")
-    if out_channels is not None:
-        positive(out_channels, "out_channels")
-    finite_number(damping, "damping")
-    if not 0 < damping <= (1.0 if length else 1.0 - 1e-6):
-        bound = "1" if length else "1 - 1e-6 (1 itself with a length)"
-        raise ValueError(f"damping must lie above 0 and be at most {bound}, got {damping}")
-    if readout == "pair" and (out_channels is None or transition_by != "none" or final):
-        raise ValueError(
-            f"a pair readout needs out_channels, the attention heads, one transition for all and no final weights; "
-            f"got out_channels={out_channels}, transition_by={transition_by!r}, final={final}"
-        )
-    if readout == "closed" and transition_by != "none" and length is None:
-        raise ValueError("closed runs of a typed automaton are followed step by step; give their length, such as 10")
-
-
-def check_walk(matrix: str, memory: float) -> None:
-    """Refuse a walk matrix that there is not, and memory that nobody has."""
-    if matrix not in NAMES:
-        raise ValueError(f"there is no walk matrix {matrix!r}; there are {', '.join(NAMES)}")
-    if finite_number(memory, "memory") <= 0:
-        raise ValueError(f"memory must be more than 0 GiB, got {memory}")
 
 
 def batched_graph(

@@ -98,10 +98,34 @@ def test_fixed_scales_are_those_of_the_training_graphs(tmp_path, tiny):
     features = layer.read(as_graph(encoded.dataset.batch(encoded.dataset.splits[0].train)))
     name = "encoding.automata.0.scaling."
     assert weights[name + "fitted"]
-    torch.testing.assert_close(weights[name + "mean"], features.mean(0), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(weights[name + "mean"].float(), features.mean(0), rtol=1e-4, atol=1e-5)
     deviation = features.std(0, correction=0)
     deviation[deviation == 0] = 1.0  # there are no closed runs of odd length: only shifted
-    torch.testing.assert_close(weights[name + "factor"], 1 / deviation, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(weights[name + "factor"].float(), 1 / deviation, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(("encoding", "dtype"), [("rw", "float32"), ("gape", "float64")])
+def test_fixed_encodings_are_whitened_by_the_training_graphs(encoding, dtype, tmp_path, tiny):
+    changes = {**tiny, "encoding.dtype": dtype, "scaling": "whitened", "max_epochs": "1"}
+    cell = Cell("cycles", encoding, overrides=changes)
+    encoded = encoded_dataset(cell.settings)
+    network = build_network(cell.settings, encoded)
+    network.load_state_dict(train_fold(cell.settings, encoded, 0, tmp_path).weights)
+    train = encoded.batch(torch.as_tensor(encoded.dataset.splits[0].train)).encoding
+    assert train.dtype == getattr(torch, dtype)
+    white = network.encoding.scaling(train).double()
+    gram = white.T @ white / len(white)
+    kept = int(gram.diagonal().round().sum())
+    assert 2 < kept <= train.shape[1]
+    expected = torch.diag((torch.arange(train.shape[1]) < kept).double())
+    torch.testing.assert_close(gram, expected, atol=1e-2, rtol=0)
+
+
+def test_scaling_is_for_encodings_that_enter_by_a_linear_layer(tiny):
+    for encoding, more in (("lape", ""), ("none", ""), ("gape-learned-node", "set encoding.scaling")):
+        chosen = settings("cycles", encoding, overrides={**tiny, "scaling": "whitened"})
+        with pytest.raises(ValueError, match=f"scaling=whitened is for fixed encodings.* got {encoding}.*{more}"):
+            build_network(chosen, encoded_dataset(chosen))
 
 
 @pytest.mark.parametrize("name", tables())

@@ -144,6 +144,18 @@ _TABLES: Mapping[str, Layout] = {
         ),
         _plain("zinc"),
     ),
+    "scaling": Layout(
+        f"What scaling the features by the training set adds: {_WHAT}",
+        (
+            *_as_in_comparison("rw"),
+            RowOf("RW, 20 steps", "rw", {"encoding.length": "20"}),
+            RowOf("RW, 20 steps, scaled", "rw", {"encoding.length": "20", "scaling": "fixed"}),
+            RowOf("RW, 20 steps, whitened", "rw", {"encoding.length": "20", "scaling": "whitened"}),
+            *_as_in_comparison("gape"),
+            RowOf("GAPE in float64, whitened", "gape", {"encoding.dtype": "float64", "scaling": "whitened"}),
+        ),
+        _plain("zinc", "csl", "cycles", "cycles-v"),
+    ),
     "damping": Layout(
         f"GAPE by damping γ: {_WHAT}",
         (

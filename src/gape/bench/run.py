@@ -27,6 +27,7 @@ from gape.bench.evaluate import evaluate
 from gape.bench.lock import locked
 from gape.bench.network import build_network
 from gape.bench.protocol import described
+from gape.bench.settings import Settings
 from gape.bench.train import train_fold
 from gape.bench.versions import versions
 from gape.data import GraphDataset, edge_count_baseline
@@ -124,8 +125,11 @@ def _share(minutes: float | None, done: list[Checkpoint], folds: int) -> float |
 def _write_settings(cell: Cell, folder: Path) -> None:
     path = folder / "settings.json"
     text = json.dumps(described(cell.settings), indent=1, sort_keys=True)
-    if path.exists() and path.read_text(encoding="utf-8").strip() != text:
-        raise ValueError(f"{folder} was begun with other settings ({path.name}); remove it, or give another --out")
+    if path.exists():
+        # Settings that there were not when the run was begun have the values they had then: their defaults.
+        defaults = Settings(cell.task, cell.encoding).as_dict()
+        if {**defaults, **json.loads(path.read_text(encoding="utf-8"))} != json.loads(text):
+            raise ValueError(f"{folder} was begun with other settings ({path.name}); remove it, or give another --out")
     with replacing(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
     with replacing(folder / "versions.json") as temporary:

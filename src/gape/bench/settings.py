@@ -20,6 +20,8 @@ class Settings:
         attention: "neighbours", or "full" for all pairs of nodes of a graph.
         norm: "batch" or "layer".
         dropout: in the layers.
+        scaling: of a fixed encoding that enters by a linear layer: "none" as in the paper, or by the training set,
+            "fixed" or "whitened", see :class:`gape.nn.FeatureScaling`.
         batch_size: graphs in a batch, in training and in evaluation.
         lr: learning rate of Adam at the start.
         patience: epochs without a better validation loss before the learning rate is lowered.
@@ -46,6 +48,7 @@ class Settings:
     attention: Literal["neighbours", "full"] = "neighbours"
     norm: Literal["batch", "layer"] = "batch"
     dropout: float = 0.0
+    scaling: Literal["none", "fixed", "whitened"] = "none"
     batch_size: int = 25
     lr: float = 5e-4
     patience: int = 10
@@ -81,4 +84,9 @@ class Settings:
         return asdict(self)
 
 
-_CHOICES = {"readout": ("sum", "mean", "node"), "attention": ("neighbours", "full"), "norm": ("batch", "layer")}
+_CHOICES = {
+    "readout": ("sum", "mean", "node"),
+    "attention": ("neighbours", "full"),
+    "norm": ("batch", "layer"),
+    "scaling": ("none", "fixed", "whitened"),
+}

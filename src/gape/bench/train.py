@@ -21,7 +21,6 @@ from gape.bench.journal import Journal, Report
 from gape.bench.module import Training
 from gape.bench.network import build_network
 from gape.bench.settings import Settings
-from gape.nn import GAPEEncoder, WalkInput
 
 
 def train_fold(
@@ -60,11 +59,10 @@ def train_fold(
     used = split.train[: max(1, round(settings.train_fraction * len(split.train)))]
     if state.weights:
         network.load_state_dict(state.weights)
-    elif isinstance(network.encoding, GAPEEncoder):
+    elif network.encoding is not None:
         network.encoding.fit_scaling(
             (batch.encoding, network.pattern(batch.edge_index, batch.batch, batch.num_graphs))
             for batch in FixedBatches(encoded, used, settings.batch_size)
-            if isinstance(batch.encoding, WalkInput)
         )
     module = Training(
         network,

@@ -19,7 +19,7 @@ def table(
         typer.Argument(
             metavar="NAME",
             help="graph-performance, rw-ppr-graph, k-study, graph-runtime or translation; ours: learned, ablation, "
-            "ablation-typed, damping, directed, sizes, node-order.",
+            "ablation-typed, scaling, damping, directed, sizes, node-order.",
         ),
     ] = "graph-performance",
     format_: Annotated[str, typer.Option("--format", help="text, markdown, brief (Markdown), latex or csv.")] = "text",

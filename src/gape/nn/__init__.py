@@ -14,6 +14,7 @@ from gape.nn.learnable import GAPE
 from gape.nn.learnable_automaton import LearnableAutomaton
 from gape.nn.pattern import AttentionPattern
 from gape.nn.readout import Readout
+from gape.nn.scaling import FeatureScaling
 from gape.nn.spectral_attention import SpectralAttention
 from gape.nn.transitions import DenseTransition, DiagonalTransition
 
@@ -26,6 +27,7 @@ __all__ = [
     "DenseTransition",
     "DiagonalTransition",
     "Encoder",
+    "FeatureScaling",
     "GAPEEncoder",
     "GraphTransformer",
     "GraphTransformerLayer",

@@ -94,13 +94,16 @@ class GAPEEncoder(Encoder):
             "returns": max(needed["returns"] for needed in each),
         }
 
-    def fit_scaling(self, batches: Iterable[tuple[WalkInput, AttentionPattern]]) -> None:
+    def fit_scaling(self, batches: Iterable[tuple[Any, AttentionPattern]]) -> None:
         """Take scales from the training set, for the layers that need it; the others learn theirs."""
+        known = [(_input(encoding), pattern) for encoding, pattern in batches]
         waiting = [layer for layer in self.layers if layer.scaling.from_training_set]
         if waiting:
-            graphs = [(_graph(given, pattern), given.basis) for given, pattern in batches]
+            graphs = [(_graph(given, pattern), given.basis) for given, pattern in known]
             for layer in waiting:
                 layer.fit_scaling(graphs)
+        if self.beside is not None:
+            self.beside.fit_scaling((given.fixed, pattern) for given, pattern in known)
 
     def forward(self, encoding: Tensor | WalkInput | None, pattern: AttentionPattern) -> Tensor | None:
         """``[num_nodes, hidden]``; None with pairs alone. A tensor counts as ``fixed``."""

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 Scaling = Literal["batch", "fixed", "whitened", "none"]
 
-#: What varies less, relative to the size of the features, is taken for rounding errors of float32 and not blown up.
-ROUNDING = 1e-6
+#: What varies less, relative to the size of the features, is taken for errors of rounding (or of a solver, in float64)
+#: and not blown up.
+ROUNDING = {torch.float32: 1e-6, torch.float64: 1e-11}
 
 
 class FeatureScaling(nn.Module):
@@ -46,9 +47,10 @@ class FeatureScaling(nn.Module):
             # Long runs of strong damping vary little: the usual 1e-5 would hide them.
             self.norm = nn.BatchNorm1d(features, eps=1e-8)
         elif self.from_training_set:
-            self.register_buffer("mean", torch.zeros(features))
+            # In float64: a component may be the small difference of large features.
             shape = (features,) if kind == "fixed" else (features, features)
-            self.register_buffer("factor", torch.ones(shape))
+            self.register_buffer("mean", torch.zeros(features, dtype=torch.float64))
+            self.register_buffer("factor", torch.ones(shape, dtype=torch.float64))
             self.register_buffer("fitted", torch.tensor(False))
 
     @property
@@ -60,15 +62,17 @@ class FeatureScaling(nn.Module):
         """Take mean and scale of ``[rows, features]``; what never varies is only shifted, or left out if whitened."""
         if not self.from_training_set:
             raise ValueError(f"scaling={self.kind!r} has nothing to fit; ask for scaling='fixed' or 'whitened'")
-        rows = features.detach().double()
+        if not len(features):
+            raise ValueError("scales come from the nodes of the training set, got none")
+        rows, error = features.detach().double(), ROUNDING[torch.promote_types(features.dtype, torch.float32)]
         mean = rows.mean(0)
         self.mean.copy_(mean)
         if self.kind == "fixed":
             deviation = rows.std(0, correction=0)
-            self.factor.copy_(torch.where(deviation > ROUNDING * mean.abs(), 1.0 / deviation, 1.0))
+            self.factor.copy_(torch.where(deviation > error * mean.abs(), 1.0 / deviation, 1.0))
         else:
-            _, deviation, turn = torch.linalg.svd((rows - mean) / max(len(rows), 1) ** 0.5, full_matrices=False)
-            factor = torch.where(deviation > ROUNDING * rows.abs().amax(), 1.0 / deviation, 0.0)
+            _, deviation, turn = torch.linalg.svd((rows - mean) / len(rows) ** 0.5, full_matrices=False)
+            factor = torch.where(deviation > error * rows.abs().amax(), 1.0 / deviation, 0.0)
             self.factor.zero_()
             self.factor[:, : len(turn)] = (turn * factor.unsqueeze(1)).T
         self.fitted.fill_(True)
@@ -79,8 +83,9 @@ class FeatureScaling(nn.Module):
         if self.from_training_set:
             if not bool(self.fitted):
                 raise ValueError(f"scaling={self.kind!r} needs the training set: call fit_scaling(batches) before use")
-            shifted, factor = features - self.mean.to(features.dtype), self.factor.to(features.dtype)
-            return shifted * factor if self.kind == "fixed" else shifted @ factor
+            shifted = features.to(self.mean.dtype) - self.mean
+            scaled = shifted * self.factor if self.kind == "fixed" else shifted @ self.factor
+            return scaled.to(features.dtype)
         if self.kind == "none":
             return features
         # In the features' precision, also where the parameters have been rounded to half of it.

@@ -39,6 +39,13 @@ def test_its_automaton_gets_gradients_from_the_loss(name, tiny):
     assert weights.initial.grad.abs().max() > 0
 
 
+def test_random_walks_beside_learned_automata_are_whitened(tiny):
+    chosen = settings("cycles", "gape-learned-typed", overrides={**tiny, "scaling": "whitened"})
+    network = build_network(chosen, encoded_dataset(chosen))
+    assert network.encoding.beside.scaling.kind == "whitened"
+    assert network.encoding.layers[0].scaling.kind == "batch"
+
+
 def test_pairs_are_a_bias_of_the_models_heads(tiny):
     chosen = settings("cycles", "gape-learned-node", overrides={**tiny, "encoding.readout": "pair"})
     encoded = encoded_dataset(chosen)

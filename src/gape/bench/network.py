@@ -35,14 +35,15 @@ def build_network(settings: Settings, encoded: EncodedDataset) -> GraphTransform
 
 
 def _encoder(settings: Settings, encoded: EncodedDataset) -> Encoder | None:
-    how = find(settings.encoding).how
-    if settings.scaling != "none" and how != "linear":
+    how, scaling = find(settings.encoding).how, settings.scaling
+    walks = 0 if encoded.learned is None else encoded.learned.walks
+    if scaling != "none" and how != "linear" and not walks:
         raise ValueError(
-            f"scaling={settings.scaling} is for fixed encodings that enter by a linear layer, got {settings.encoding}"
+            f"scaling={scaling} is for fixed encodings that enter by a linear layer, got {settings.encoding}"
             + ("; set encoding.scaling" if how == "learned" else "")
         )
     if encoded.learned is not None:
-        return encoded.learned.encoder(settings.hidden, encoded.dataset.node_categories, settings.heads)
+        return encoded.learned.encoder(settings.hidden, encoded.dataset.node_categories, settings.heads, scaling)
     if how == "none":
         return None
     if how == "spectral":
@@ -51,4 +52,4 @@ def _encoder(settings: Settings, encoded: EncodedDataset) -> Encoder | None:
     if how == "degree-distance":
         task = task_protocol(settings.task)
         return DegreeAndDistance(settings.hidden, settings.heads, degrees=task.degrees, distances=task.distances)
-    return LinearEncoder(encoded.width, settings.hidden, flip_signs=how == "signed", scaling=settings.scaling)
+    return LinearEncoder(encoded.width, settings.hidden, flip_signs=how == "signed", scaling=scaling)

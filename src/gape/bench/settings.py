@@ -20,8 +20,8 @@ class Settings:
         attention: "neighbours", or "full" for all pairs of nodes of a graph.
         norm: "batch" or "layer".
         dropout: in the layers.
-        scaling: of a fixed encoding that enters by a linear layer: "none" as in the paper, or by the training set,
-            "fixed" or "whitened", see :class:`gape.nn.FeatureScaling`.
+        scaling: of a fixed encoding that enters by a linear layer, alone or beside learned ones: "none" as in the
+            paper, or by the training set, "fixed" or "whitened", see :class:`gape.nn.FeatureScaling`.
         batch_size: graphs in a batch, in training and in evaluation.
         lr: learning rate of Adam at the start.
         patience: epochs without a better validation loss before the learning rate is lowered.

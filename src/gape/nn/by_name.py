@@ -15,6 +15,7 @@ from gape.nn.basis import WalkBasis
 from gape.nn.encoder import LinearEncoder
 from gape.nn.gape_encoder import GAPEEncoder, WalkInput
 from gape.nn.learnable import GAPE
+from gape.nn.scaling import Scaling
 
 #: Labels by degree where a data set's nodes are all alike and the automaton asks for labels.
 DEGREES = 8
@@ -40,13 +41,22 @@ class LearnedEncoding:
     layers: tuple[Mapping[str, Any], ...]
     walks: int = 0
 
-    def encoder(self, hidden: int, categories: Sequence[int] = (), heads: int = 8) -> GAPEEncoder:
-        """The encoder for a model of that width and heads and data with these node categories, see ``GraphDataset``."""
+    def encoder(
+        self, hidden: int, categories: Sequence[int] = (), heads: int = 8, scaling: Scaling = "none"
+    ) -> GAPEEncoder:
+        """The encoder for a model.
+
+        Args:
+            hidden, heads: of the model.
+            categories: of the data's nodes, see ``GraphDataset``.
+            scaling: of the random walks beside, see :class:`LinearEncoder`.
+        """
         layers = []
         for layer in self.layers:
             width = heads if layer.get("readout") == "pair" else hidden
             layers.append(GAPE(out_channels=width, **self._settings(layer, categories)))
-        return GAPEEncoder(*layers, beside=LinearEncoder(self.walks, hidden) if self.walks else None)
+        beside = LinearEncoder(self.walks, hidden, scaling=scaling) if self.walks else None
+        return GAPEEncoder(*layers, beside=beside)
 
     def check(self) -> None:
         """Complain about settings that do not go together, before there are data and a model."""

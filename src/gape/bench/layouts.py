@@ -138,9 +138,11 @@ _TABLES: Mapping[str, Layout] = {
         (
             RowOf("learned, typed, closed, beside RW", "gape-learned-typed"),
             RowOf("not learned", "gape-learned-typed", {"encoding.learn": "false"}),
+            RowOf("beside whitened RW", "gape-learned-typed", {"scaling": "whitened"}),
             RowOf("not typed", "gape-learned-typed", {"encoding.transition_by": "none"}),
             RowOf("without RW", "gape-learned-typed-alone"),
             RowOf("RW alone", "rw"),
+            RowOf("whitened RW alone", "rw", {"scaling": "whitened"}),
         ),
         _plain("zinc"),
     ),

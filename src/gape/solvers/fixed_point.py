@@ -46,6 +46,10 @@ class FixedPoint:
         known = bound < 1
         radius = torch.where(known, torch.minimum(bound, radius), radius)
         status = judge(residual, radius, tolerance=self.tolerance, exhausted=False)
+        # The residual of large weights is a small difference of large numbers, and may come out as 0 by chance; but a
+        # sum over runs that end is exact.
+        rounding = problem.rounding(problem.norms(x), problem.walk.norm_bounds)
+        residual = residual + torch.where(problem.walk.acyclic_graphs, 0.0, rounding)
         # Stagnation on a graph small enough for the dense system is settled there.
         return Outcome(
             weights=x,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,4 @@ class Settings:
         return asdict(self)
 
 
-_CHOICES = {
-    "readout": ("sum", "mean", "node"),
-    "attention": ("neighbours", "full"),
-    "norm": ("batch", "layer"),
-    "scaling": ("none", "fixed", "whitened"),
-}
+_CHOICES = {name: get_args(hint) for name, hint in get_type_hints(Settings).items() if get_origin(hint) is Literal}

@@ -29,7 +29,9 @@ def transform(one, **others) -> AddWalkBasis:
 
 
 def encode(one, batch: Batch):
-    return one(batch.edge_index, batch.batch, labels=batch.label, edge_type=batch.edge_type, basis=WalkBasis.of(batch))
+    labels = batch.label if one.machine.labels > 1 and one.labelling == "given" else None
+    edge_type = batch.edge_type if one.machine.by_edge > 1 else None
+    return one(batch.edge_index, batch.batch, labels=labels, edge_type=edge_type, basis=WalkBasis.of(batch))
 
 
 @pytest.mark.parametrize("mode", MODES)

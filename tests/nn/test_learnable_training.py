@@ -101,7 +101,8 @@ def test_encodings_are_identical_after_loading_in_a_new_process(mode, tmp_path):
     graph = graphs()
     chosen = {"states": 6, "out_channels": 4} | MODES[mode]
     one = GAPE(**chosen, seed=7)
-    given = {"edge_index": graph.edge_index, "batch": graph.batch, "labels": graph.labels}
+    labels = graph.labels if "labels" in chosen else None
+    given = {"edge_index": graph.edge_index, "batch": graph.batch, "labels": labels}
     one(**given).sum().backward()  # moves the running statistics
     one.eval()
     paths = [str(tmp_path / name) for name in ("graph.pt", "settings.pt", "state.pt", "out.pt")]
@@ -223,6 +224,11 @@ def test_inputs_that_do_not_fit_are_refused_with_the_reason():
             layer("node").forward(graph.edge_index, batch)
     with pytest.raises(ValueError, match=r"take x\[:, 0\]"):
         layer("node-labels").forward(graph.edge_index, graph.batch, labels=graph.labels.unsqueeze(1))
+    for mode in ("node", "node-degree", "typed-edge"):
+        with pytest.raises(ValueError, match=r"labels were given.*does not read them"):
+            layer(mode).forward(graph.edge_index, graph.batch, labels=graph.labels)
+    with pytest.raises(ValueError, match=r"edge_type was given.*transition_by='node' does not read it"):
+        layer("typed-node").forward(graph.edge_index, graph.batch, labels=graph.labels, edge_type=graph.edge_type)
     weight = torch.ones(graph.num_edges, requires_grad=True)
     with pytest.raises(ValueError, match="detach"):
         layer("node").forward(graph.edge_index, graph.batch, edge_weight=weight)

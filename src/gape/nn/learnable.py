@@ -132,10 +132,24 @@ class GAPE(nn.Module):
         Returns:
             ``[n, out_channels]``, or ``[graphs, out_channels, n, n]`` for pairs: row v, column u holds the runs u → v.
         """
+        self._refuse_unused(labels, edge_type)
         # An empty graph at the end of a batch has no node to show it, but a row of the basis.
         graphs = 0 if basis is None else len(basis.radius)
         graph = batched_graph(edge_index, batch, num_nodes, edge_weight, labels, edge_type, graphs)
         return self.encode(graph, basis)
+
+    def _refuse_unused(self, labels: Tensor | None, edge_type: Tensor | None) -> None:
+        """Labels and types that the layer does not read were given by mistake, or the layer was built by one."""
+        if labels is not None and (self.machine.labels == 1 or self.labelling == "degree"):
+            raise ValueError(
+                f"labels were given, but a layer with labels={self.machine.labels} and labelling={self.labelling!r} "
+                "does not read them; build it with the number of labels and labelling='given', or leave them out"
+            )
+        if edge_type is not None and self.machine.by_edge == 1:
+            raise ValueError(
+                f"edge_type was given, but a layer with edge_types=1 and transition_by={self.machine.transition_by!r} "
+                "does not read it; build it with edge_types=R and transition_by='edge' or 'both', or leave it out"
+            )
 
     def encode(self, graph: Graph, basis: WalkBasis | None = None) -> Tensor:
         """As :meth:`forward`, for a :class:`gape.Graph`."""

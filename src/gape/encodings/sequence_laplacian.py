@@ -11,7 +11,6 @@ from torch import Tensor
 from gape.encodings.base import at_least, one_of
 from gape.encodings.laplacian_matrix import LaplacianName
 from gape.encodings.sequence import SequenceEncoding, Shape, cycle_eigenpairs, path_eigenpairs
-from gape.encodings.signs import fix_signs
 from gape.encodings.spectrum import stack_spectrum
 from gape.graph import Graph  # noqa: F401  (for the examples)
 
@@ -20,7 +19,9 @@ from gape.graph import Graph  # noqa: F401  (for the examples)
 class SequenceLaplacian(SequenceEncoding):
     """Laplacian eigenvectors of a path or cycle, by the node's number, whatever the edges (LAPE-P, LAPE-C, LAPE-C10K).
 
-    The variants of Soga & Chiang (2023, §4.1). Depends on the order of the nodes.
+    The variants of Soga & Chiang (2023, §4.1). Depends on the order of the nodes. Signs are those of the cosines and
+    sines, the same for all lengths: a cosine begins with a positive entry, and :func:`fix_signs` is not applied, whose
+    choice would change from one length to the next.
 
     Args:
         vectors: number of nontrivial eigenvectors k, and so of features; zero beyond those that exist.
@@ -112,7 +113,7 @@ def lowest(shape: Shape, kind: LaplacianName, length: int | None, positions: int
     # A cycle of one or two nodes is a path.
     if shape == "path" or nodes < 3:
         values[:found], whole = path_eigenpairs(nodes, kind, found)
-        vectors[:, :found] = fix_signs(whole[None])[0, :positions]
+        vectors[:, :found] = whole[:positions]
         return values, vectors
     values[:found], vectors[:, :found] = cycle_eigenpairs(nodes, kind, positions, found)
     return values, vectors

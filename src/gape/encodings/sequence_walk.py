@@ -17,8 +17,8 @@ from gape.graph import Graph  # noqa: F401  (for the example)
 class PathRandomWalk(SequenceEncoding):
     """Return probabilities of a random walk on a path, by the node's number, whatever the edges.
 
-    The RW row of the translation experiment of Soga & Chiang (2023, §4.1). Only positions within ``steps`` of an end
-    differ from those in the middle. Depends on the order of the nodes.
+    The RW row of the translation experiment of Soga & Chiang (2023, §4.1). Only positions within half of ``steps``
+    of an end differ from those in the middle. Depends on the order of the nodes.
 
     Args:
         steps: number of steps, and so of features.

@@ -13,7 +13,7 @@ class DistancePositions(Positions):
 
     Graphormer's encodings (Ying et al., 2021) on the path of ``limit`` nodes, in the encoder's and the decoder's
     self-attention alike, when training and when translating. Of the two degrees of a path, only the first position has
-    the smaller one (and the last of ``limit``, which no sentence reaches).
+    the smaller one (and the last of ``limit``).
 
     Args:
         width: of the model.

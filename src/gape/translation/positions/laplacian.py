@@ -12,7 +12,7 @@ from gape.translation.positions.sentence import SentenceRows
 class LaplacianPositions(Positions):
     """Adds a learned linear map of the eigenvectors of the sentence's path (LAPE-P) or cycle (LAPE-C).
 
-    Signs are fixed: the eigenvectors are closed forms whose sign does not vary from sentence to sentence, so there is
+    Signs are fixed: the eigenvectors are cosines and sines whose signs are the same for all lengths, so there is
     nothing that random flips could teach, and flipping when translating would destroy the encoding.
 
     Args:

@@ -152,3 +152,12 @@ def test_too_long_a_sequence_is_refused(tiny):
 def test_wrong_settings_are_refused(settings, complaint):
     with pytest.raises(ValueError, match=complaint):
         ModelSettings(**settings)
+
+
+def test_a_piece_that_cannot_be_said_has_no_loss(tiny):
+    model = tiny()
+    model.say_only([5, 6, 7])
+    source, target = torch.tensor([[4, 5, 3]]), torch.tensor([[2, 6, 9, 3]])
+    with pytest.raises(ValueError, match=r"pieces \[9\] are to be said, and say_only\(\) left them out"):
+        model.loss(source, target, 0.1)
+    assert model.loss(source, torch.tensor([[2, 6, 7, 3]]), 0.1).isfinite()

@@ -6,7 +6,7 @@ import pytest
 
 from gape.translation.corpus import Corpus, read_corpus
 from gape.translation.detokenise import detokenise
-from gape.translation.entities import escape, unescape
+from gape.translation.entities import unescape
 from gape.translation.evbnews import split_by_article
 from gape.translation.splits import load_splits
 from gape.translation.text import read_lines
@@ -107,7 +107,6 @@ def test_data_sets_are_found_in_the_iwslt_layout_and_in_a_folder_of_ones_own(wri
 def test_entities_come_back():
     line = "R&amp;D &lt; [ 5 ] | &quot; it &apos;s &quot; &amp;quot;"
     assert unescape(line) == 'R&D < [ 5 ] | " it \'s " &quot;'
-    assert escape(unescape("&quot; it &apos;s &#91;")) == "&quot; it &apos;s &#91;"
 
 
 def test_real_evbnews_splits_by_article(real_data):
@@ -133,3 +132,22 @@ def test_the_first_empty_line_of_real_training_text_is_named(real_data):
     with pytest.raises(ValueError, match=r"train_head1000.en.xz, line 470: the line is empty"):
         read_corpus(folder / "train_head1000.en.xz", folder / "train_head1000.vi.xz")
     assert len(read_corpus(folder / "train_head1000.en.xz", folder / "train_head1000.vi.xz", drop_empty=True)) == 999
+
+
+def test_a_byte_order_mark_is_no_word(write):
+    assert read_lines(write("a.en", b"\xef\xbb\xbfhello\nyou\n")) == ["hello", "you"]
+
+
+def test_own_folders_may_hold_other_languages_and_only_training_pairs_are_dropped(write):
+    for part in ("train", "dev", "test"):
+        folder = write(f"{part}.de", "eins\n\ndrei\n" if part == "train" else "eins\n").parent
+        write(f"{part}.fr", "un\ndeux\ntrois\n" if part == "train" else "un\n")
+    found = load_splits(str(folder), drop_empty=True, languages=("de", "fr"))
+    assert found.train.source == ("eins", "drei")
+    assert found.digest == load_splits(str(folder), drop_empty=True, languages=("de", "fr")).digest
+    assert found.digest != load_splits(str(folder), drop_empty=True, languages=("fr", "de")).digest
+    with pytest.raises(FileNotFoundError, match=r"must hold train.en and train.vi, plain or .xz; .*--languages"):
+        load_splits(str(folder))
+    write("test.fr", "\n")
+    with pytest.raises(ValueError, match=r"test.fr, line 1: the line is empty.*remove it from both files$"):
+        load_splits(str(folder), drop_empty=True, languages=("de", "fr"))

@@ -2,13 +2,19 @@
 
 import json
 import multiprocessing
+import shutil
+import signal
 import time
+from dataclasses import replace
 
 import pytest
 import torch
+from lightning.pytorch.callbacks import Callback
 
+from gape.bench.render import render
 from gape.cli import main
 from gape.translation.collect import collect, read_results
+from gape.translation.corpus import Corpus
 from gape.translation.run_folder import RunFolder
 from gape.translation.schedule import next_rate
 from gape.translation.settings import PRESETS, Settings, TrainingSettings, preset
@@ -142,6 +148,93 @@ def test_a_folder_with_other_settings_is_left_alone(mirror, tmp_path):
         train(settings("gape", seed=3), mirror, tmp_path)
 
 
+def test_a_folder_refused_stays_as_it_is(mirror, tmp_path):
+    """Also by a run that wants to go on from another: nothing of that one may be left behind."""
+    train(settings(steps=4), mirror, tmp_path / "short")
+    RunFolder(tmp_path / "other").begin(settings("gape", steps=6))
+    with pytest.raises(ValueError, match="other settings: positions is 'gape' there"):
+        train(settings(steps=6), mirror, tmp_path / "other", after=tmp_path / "short")
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["settings.json"]
+
+
+def test_a_run_does_not_go_on_with_another_text(mirror, tmp_path):
+    with pytest.raises(Unfinished):
+        train(settings(), mirror, tmp_path, minutes=0)
+    other = replace(mirror, dev=mirror.dev.take([1, 0, *range(2, len(mirror.dev))]))
+    with pytest.raises(ValueError, match=r"other settings: its text was another one\. Take another folder"):
+        train(settings(), other, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "complaint"),
+    [
+        ("settings.json", "{", r"settings.json is damaged"),
+        ("settings.json", "{}", r"settings.json does not hold the settings of a run"),
+        ("settings.json", "[]", r"settings.json does not hold the settings of a run"),
+        ("pieces.model", "no model", r"pieces.model: these 8 bytes are not a sentencepiece model"),
+        ("best.pt", "no weights", r"best.pt is damaged .*remove it"),
+        ("best.pt", "", r"best.pt is damaged"),
+    ],
+)
+def test_damaged_files_of_a_run_are_named(mirror, tmp_path, file, content, complaint):
+    train(settings(steps=2), mirror, tmp_path)
+    (tmp_path / file).write_text(content)
+    with pytest.raises(ValueError, match=complaint):
+        RunFolder(tmp_path).load()
+
+
+def test_a_checkpoint_cut_short_is_named(mirror, tmp_path):
+    with pytest.raises(Unfinished):
+        train(settings(), mirror, tmp_path, minutes=0)
+    whole = (tmp_path / "last.ckpt").read_bytes()
+    (tmp_path / "last.ckpt").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"last.ckpt is damaged .*remove it, and train again"):
+        train(settings(), mirror, tmp_path)
+
+
+def test_weights_of_another_shape_are_named(mirror, tmp_path):
+    train(settings(steps=2), mirror, tmp_path)
+    there = json.loads((tmp_path / "settings.json").read_text())
+    there["model"]["layers"] = 2
+    (tmp_path / "settings.json").write_text(json.dumps(there))
+    with pytest.raises(ValueError, match=r"best.pt does not fit the model of .*settings.json"):
+        RunFolder(tmp_path).load()
+
+
+def test_sentences_too_long_to_translate_are_refused_before_training(mirror, tmp_path):
+    long = replace(mirror, tests=(Corpus("test", ("a", "fox " * 70), ("ao", "foxo")),))
+    with pytest.raises(ValueError, match=r"test, line 2: \d+ pieces, the model reads at most 63: 'fox fox"):
+        train(settings(), long, tmp_path)
+    assert not (tmp_path / "last.ckpt").exists()
+
+
+def test_training_pairs_too_long_are_counted(mirror, tmp_path):
+    long = replace(mirror, train=Corpus("train", (*mirror.train.source, "fox " * 70), (*mirror.train.target, "foxo")))
+    assert train(settings(steps=2), long, tmp_path)["left_out"] == 1
+
+
+def test_a_run_of_passes_looks_as_often_as_it_is_told(mirror, tmp_path):
+    result = train(settings(steps=None, epochs=2, validate_every=3, tokens=1000), mirror, tmp_path)
+    looks = [look["step"] for look in json.loads((tmp_path / "history.json").read_text())]
+    assert looks == [*range(3, result["steps"], 3), result["steps"]]
+    pieces = [look["tokens"] for look in json.loads((tmp_path / "history.json").read_text())]
+    once = train(settings(steps=None, epochs=1, validate_every=None, tokens=1000), mirror, tmp_path / "once")
+    assert sum(pieces) == 2 * once["tokens"]
+
+
+def test_an_interrupted_run_says_so(mirror, tmp_path):
+    class Interrupt(Callback):
+        def on_train_batch_end(self, *_):
+            raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            train(settings(), mirror, tmp_path, callbacks=[Interrupt()])
+    finally:
+        signal.signal(signal.SIGINT, before)  # which Lightning switches off
+
+
 def test_a_model_read_back_translates_the_same(mirror, tmp_path):
     train(settings("gape"), mirror, tmp_path)
     model, vocabulary = RunFolder(tmp_path).load()
@@ -156,6 +249,7 @@ def test_learning_rate_falls_when_bleu_falls_and_not_below_the_floor():
     assert next_rate(3e-4, [2.0, 1.0, 3.0, 1.0], settings) == 3e-4  # as bad as the worst, not worse
     assert next_rate(3e-4, [2.0, 1.0, 3.0, 0.9], settings) == pytest.approx(2.4e-4)
     assert next_rate(1.1e-5, [2.0, 1.0, 3.0, 0.9], settings) == 1e-5
+    assert next_rate(1e-6, [2.0, 1.0, 3.0, 0.9], settings) == 1e-6  # below it from the start
 
 
 def test_results_are_compared_with_the_sinusoidal_run_and_shown_beside_the_papers(mirror, tmp_path):
@@ -172,10 +266,34 @@ def test_results_are_compared_with_the_sinusoidal_run_and_shown_beside_the_paper
     assert shown["sinusoidal", "paper"][0] == "32.6"
     assert shown["GAPE", "paper"][0] == "32.5"
     assert shown["GAPE", "ours"][0] == "missing"
-    assert shown["no encoding", "ours, 2 steps"][2] == f"{by_name['none']['bleu']['test']['lower-cased']:.2f}"
+    assert shown["no encoding", "ours, mirror, 2 steps"][2] == f"{by_name['none']['bleu']['test']['lower-cased']:.2f}"
     assert ("no encoding", "paper") not in shown
     kinds = {kind for _, kind, _ in translation_table([*lines, {**by_name["none"], "seed": 1}]).lines}
-    assert {"ours, 2 steps, seed 1", "ours, 2 steps, seed 147"} < kinds
+    assert {"ours, mirror, 2 steps, seed 1", "ours, mirror, 2 steps, seed 147"} < kinds
+    model = {**by_name["none"]["settings"]["model"], "layers": 3}
+    deeper = {**by_name["none"], "settings": {**by_name["none"]["settings"], "model": model}}
+    kinds = {kind for _, kind, _ in translation_table([*lines, deeper]).lines}
+    assert {"ours, mirror, 2 steps, layers=1", "ours, mirror, 2 steps, layers=3"} < kinds
+    for how in ("text", "markdown", "latex", "csv"):
+        assert "32.6" in render(table, how)
+    assert r"95 \% interval & p \\" in render(table, "latex")
+    assert {line.split(",")[3] for line in render(table, "csv").splitlines()} >= {"95 % interval", "p", "tst2013"}
+    with pytest.raises(
+        ValueError, match="brief shows figures at best validation, and the table translation has others"
+    ):
+        render(table, "brief")
+
+
+def test_a_comparison_outlives_the_translations_it_was_made_of(mirror, tmp_path):
+    for name in ("sinusoidal", "none"):
+        train(settings(name, steps=2), mirror, tmp_path / "runs" / name)
+    results = tmp_path / "translation.jsonl"
+    before = collect(tmp_path / "runs", results)
+    shutil.rmtree(tmp_path / "runs" / "sinusoidal")
+    assert collect(tmp_path / "runs", results) == before
+    results.write_text(results.read_text() + "null\n")
+    with pytest.raises(ValueError, match=r"translation.jsonl, line 3: not a result"):
+        read_results(results)
 
 
 def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatch):
@@ -207,13 +325,23 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
     assert "'rw' has weights of its own, which this model never trained" in call(*other, "rw")[2]
     (tmp_path / "bad.en").write_text("a\n\n")
     assert "bad.en, line 2: the line is empty" in call("run", run, tmp_path / "bad.en", "-o", tmp_path / "x")[2]
+    missing = call("run", run, tmp_path / "test.en", "-o", tmp_path / "nowhere" / "x")[2]
+    assert f"there is no folder {tmp_path / 'nowhere'} for the translations x; make it first" in missing
+    (tmp_path / "long.en").write_text("a\n" + "fox " * 70 + "\n")
+    assert "long.en, line 2: 70 pieces" in call("run", run, tmp_path / "long.en", "-o", tmp_path / "x")[2]
+    assert call(*other, "gape")[0] == 0  # the run's own table, drawn with the run's own seed
+    assert (tmp_path / "other.hyp").read_text() == (tmp_path / "test.hyp").read_text()
+    assert "there is no setting 'depth'" in call("train", "--set", "depth=2", "-o", tmp_path / "y")[2]
+    assert "two endings such as en-vi, got 'en'" in call("train", "--languages", "en", "-o", tmp_path / "y")[2]
     assert "there is no position encoding 'gap'" in call("train", "-e", "gap", "-o", tmp_path / "y")[2]
     code, out, _ = call(
         "rows",
         "--steps",
         2,
         "-e",
-        "sinusoidal,none",
+        "sinusoidal, none",
+        "--set",
+        "layers=2",
         "--data",
         tmp_path,
         "--out",
@@ -223,6 +351,7 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
     )
     assert code == 0
     assert len(read_results(tmp_path / "translation.jsonl")) == 2
+    assert RunFolder(tmp_path / "runs" / "none-small-2-147,layers=2").settings().model.layers == 2
 
 
 @pytest.mark.slow

@@ -84,9 +84,14 @@ def markdown(table: Table) -> str:
 def brief(table: Table) -> str:
     """Markdown with one line a row: ours at best validation, in brackets the paper's; without notes."""
     kinds = {(row, kind): entries for row, kind, entries in table.lines}
+    ours = RULES["best_validation"]
+    if any((row, ours) not in kinds for row, *_ in table.lines):
+        raise ValueError(
+            f"brief shows figures at best validation, and the table {table.name} has others; take markdown"
+        )
     lines = [_bar(["encoding", *table.columns]), _bar(["---", *("---:" for _ in table.columns)])]
     for row in dict.fromkeys(row for row, *_ in table.lines):
-        cells = [f"**{entry.text}**" if entry.bold else entry.text for entry in kinds[row, RULES["best_validation"]]]
+        cells = [f"**{entry.text}**" if entry.bold else entry.text for entry in kinds[row, ours]]
         for place, entry in enumerate(kinds.get((row, PAPER), ())):
             cells[place] += "" if entry.text == "–" else f" ({entry.text})"
         lines.append(_bar([row.replace("*", r"\*"), *cells]))
@@ -95,10 +100,20 @@ def brief(table: Table) -> str:
 
 def latex(table: Table) -> str:
     """For ``booktabs``."""
-    arrows = str.maketrans({"↑": r"$\uparrow$", "↓": r"$\downarrow$"})
-    plain = str.maketrans({"±": r"$\pm$", "†": r"$^\dagger$", "*": r"$\ast$", "%": r"\%", "_": r"\_", "–": "--"})
+    plain = str.maketrans(
+        {
+            "↑": r"$\uparrow$",
+            "↓": r"$\downarrow$",
+            "±": r"$\pm$",
+            "†": r"$^\dagger$",
+            "*": r"$\ast$",
+            "%": r"\%",
+            "_": r"\_",
+            "–": "--",
+        }
+    )
     lines = [rf"\begin{{tabular}}{{ll{'r' * len(table.columns)}}}", r"\toprule"]
-    lines += [" & ".join(["encoding", "figure", *(name.translate(arrows) for name in table.columns)]) + r" \\"]
+    lines += [" & ".join(["encoding", "figure", *table.columns]).translate(plain) + r" \\"]
     for place, (row, kind, entries) in enumerate(table.lines):
         if place == 0 or table.lines[place - 1][0] != row:
             lines.append(r"\midrule")
@@ -118,7 +133,7 @@ def comma_separated(table: Table) -> str:
             found = entry.summary
             numbers = ["", "", ""] if found is None else [found.mean, found.deviation, len(found.values)]
             flags = [entry.bold, False if found is None else found.by_time]
-            writer.writerow([table.name, row, kind, column[:-2], entry.text, *numbers, *flags])
+            writer.writerow([table.name, row, kind, column.rstrip(" ↑↓"), entry.text, *numbers, *flags])
     return out.getvalue()
 
 

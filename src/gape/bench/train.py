@@ -17,6 +17,7 @@ except ImportError as error:
 from gape.bench.batches import FixedBatches, TrainingBatches, mixed_seed
 from gape.bench.checkpoint import Checkpoint
 from gape.bench.encoded import EncodedDataset
+from gape.bench.fit import fit
 from gape.bench.journal import Journal, Report
 from gape.bench.module import Training
 from gape.bench.network import build_network
@@ -92,9 +93,7 @@ def train_fold(
             default_root_dir=str(folder),
             **options,
         )
-        trainer.fit(module)
-    if trainer.interrupted:
-        raise KeyboardInterrupt
+        fit(trainer, module)
     finished = Checkpoint.load(path)
     if finished is None or not finished.stopped:
         raise RuntimeError(f"training in {folder} ended without a reason; its last epoch is in metrics.csv")

@@ -50,6 +50,10 @@ def table(
             f"there is no folder {results} and no folder {runs} here, so there are no figures of ours to show: train "
             f"with `gape bench`, which fills {runs}, or name the folder results of a checkout by --results"
         )
+    if name in ("graph-runtime", "translation"):
+        for option, given in (("--task", task), ("--encoding", encoding), ("--set", set_)):
+            if given:
+                raise ValueError(f"{option} is for tables of graph tasks; {name} is shown whole")
     if name == "graph-runtime":
         from gape.bench.runtime_table import measure_runtimes, runtime_table
 

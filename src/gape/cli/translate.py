@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +27,17 @@ def _explain(context: typer.Context) -> None:
 
 
 DataOption = Annotated[
-    str, typer.Option("--data", help="evbnews, iwslt15, or a folder with train, dev and test .en and .vi.")
+    str, typer.Option("--data", help="evbnews, iwslt15, or a folder with train, dev and test, each .en and .vi.")
+]
+LanguagesOption = Annotated[
+    str, typer.Option("--languages", help="Endings of the files of a folder, source and target, such as de-fr.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="key=value: another setting of the model or its training, such as pieces=2000."),
+]
+MinutesOption = Annotated[
+    float | None, typer.Option(min=0, help="Time for a run: stop at the first look after it; run again to go on.")
 ]
 PresetOption = Annotated[str, typer.Option("--preset", help="small (two processor cores) or paper (a GPU).")]
 SeedOption = Annotated[int, typer.Option(help="Of weights, dropout, GAPE's automaton and the order of batches.")]
@@ -48,10 +59,10 @@ def train(
     ] = "gape",
     preset: PresetOption = "small",
     data: DataOption = "evbnews",
+    languages: LanguagesOption = "en-vi",
     steps: Annotated[int | None, typer.Option(help="Updates. Default: the epochs of the preset.")] = None,
-    minutes: Annotated[
-        float | None, typer.Option(help="Stop at the first look after so long; run again to go on.")
-    ] = None,
+    set_: SetOption = None,
+    minutes: MinutesOption = None,
     after: Annotated[
         Path | None, typer.Option(help="Go on from this complete run, which has fewer steps and else equal settings.")
     ] = None,
@@ -64,11 +75,14 @@ def train(
 
     Example: gape translate train --encoding gape --steps 2000 --out runs-translation/gape
     """
+    from gape.bench.overrides import parse_pairs
+    from gape.translation.settings import override
     from gape.translation.settings import preset as make
     from gape.translation.unfinished import Unfinished
 
     settings = make(preset, data=data, positions=encoding, steps=steps, seed=seed)
-    session = _session(data, data_dir, threads, drop_empty)
+    settings = override(settings, parse_pairs(set_ or []))
+    session = _session(data, languages, data_dir, threads, drop_empty)
     try:
         result = session.train(settings, out, minutes, after)
     except Unfinished as unfinished:
@@ -138,14 +152,18 @@ def run(
     from gape.translation.sentence_bar import sentence_bar
     from gape.translation.settings import BeamSettings
     from gape.translation.text import read_lines, refuse_empty
+    from gape.translation.translator import readable
     from gape.translation.translator import translate as translate_lines
 
     settings, lines = BeamSettings(beam=beam, length_penalty=length_penalty), read_lines(source)
     refuse_empty(lines, source)
+    if not output.absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {output.parent} for the translations {output.name}; make it first")
     _use_threads(threads)
     transformer, vocabulary = RunFolder(model).load()
+    readable(vocabulary, lines, transformer.settings, str(source))
     if positions is not None:
-        transformer.exchange_positions(positions)
+        transformer.exchange_positions(positions, seed=RunFolder(model).settings().training.seed)
     with sentence_bar(Console(stderr=True)) as show:
         done = 0
 
@@ -167,14 +185,14 @@ def rows(
     encoding: Annotated[
         str | None, typer.Option("--encoding", "-e", help="Rows, separated by commas. Default: all nine.")
     ] = None,
-    minutes: Annotated[
-        float | None, typer.Option(help="Time for one row; what is not complete then goes on in the next call.")
-    ] = None,
+    minutes: MinutesOption = None,
     after: Annotated[
         int | None, typer.Option(help="Go on from the rows of so many steps instead of beginning again.")
     ] = None,
     preset: PresetOption = "small",
     data: DataOption = "evbnews",
+    languages: LanguagesOption = "en-vi",
+    set_: SetOption = None,
     seed: SeedOption = 147,
     threads: ThreadsOption = 1,
     drop_empty: EmptyOption = False,
@@ -188,16 +206,18 @@ def rows(
 
     Example: gape translate rows --steps 1500 --minutes 60
     """
-    from gape.translation.collect import collect
+    from gape.bench.overrides import parse_pairs
+    from gape.translation.collect import collect, read_results
     from gape.translation.rows import ROWS, row_settings, run_rows
 
-    names = encoding.split(",") if encoding else list(ROWS)
-    runs = row_settings(names, preset_name=preset, data=data, steps=steps, seed=seed)
+    names = [name.strip() for name in encoding.split(",")] if encoding else list(ROWS)
+    changes = parse_pairs(set_ or [])
+    rows_of = partial(row_settings, names, preset_name=preset, data=data, seed=seed, changes=changes)
+    runs = rows_of(steps=steps)
     shorter: dict[str, Path] = {}
     if after is not None:
-        ended = row_settings(names, preset_name=preset, data=data, steps=after, seed=seed)
-        shorter = {name: out / short for name, short in zip(runs, ended, strict=True)}
-    session = _session(data, data_dir, threads, drop_empty)
+        shorter = {name: out / short for name, short in zip(runs, rows_of(steps=after), strict=True)}
+    session = _session(data, languages, data_dir, threads, drop_empty)
     left = run_rows(
         runs,
         lambda name, settings: session.train(settings, out / name, minutes, shorter.get(name)),
@@ -205,7 +225,7 @@ def rows(
     )
     for line in left:
         typer.echo(line)
-    typer.echo(f"{results}: {len(collect(out, results))} results; see `gape table translation`")
+    typer.echo(f"{results}: {len(read_results(results))} results; see `gape table translation`")
 
 
 def _use_threads(threads: int | None) -> None:
@@ -215,9 +235,12 @@ def _use_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
-def _session(data: str, data_dir: Path | None, threads: int | None, drop_empty: bool) -> Session:
+def _session(data: str, languages: str, data_dir: Path | None, threads: int | None, drop_empty: bool) -> Session:
     """The text once, for one run or many."""
     from gape.translation.session import Session
 
+    source, _, target = languages.partition("-")
+    if not source or not target:
+        raise ValueError(f"--languages must be two endings such as en-vi, got {languages!r}")
     _use_threads(threads)
-    return Session.open(data, data_dir, drop_empty=drop_empty)
+    return Session.open(data, data_dir, drop_empty=drop_empty, languages=(source, target))

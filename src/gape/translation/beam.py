@@ -86,8 +86,8 @@ def beam_search(model: Transformer, source: Tensor, settings: BeamSettings | Non
             known, bound = best[number], score / length_penalty(longest[number], settings.length_penalty)
             if history.shape[2] >= longest[number]:
                 if known is None:  # nothing has ended: the best that there is
-                    shortest = length_penalty(history.shape[2], settings.length_penalty)
-                    best[number] = Hypothesis(tuple(history[i, 0].tolist()), score / shortest)
+                    penalty = length_penalty(history.shape[2], settings.length_penalty)
+                    best[number] = Hypothesis(tuple(history[i, 0].tolist()), score / penalty)
             elif not (finished[number] >= beam or (known is not None and known.score >= bound)):
                 live.append(i)
         if len(live) < len(numbers):

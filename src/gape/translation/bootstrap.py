@@ -17,7 +17,7 @@ class Comparison:
         bleu: of the system.
         low: end of its 95 % confidence interval.
         high: other end.
-        p_value: how likely a difference as large would be by chance alone; None for the baseline itself.
+        p_value: sacrebleu's, of no difference from the baseline; None for the baseline itself.
     """
 
     bleu: float
@@ -29,7 +29,8 @@ class Comparison:
 def compare(
     systems: Mapping[str, Sequence[str]], references: Sequence[str], *, baseline: str, samples: int = 1000
 ) -> dict[str, Comparison]:
-    """sacrebleu's paired bootstrap of every system against the baseline; its random numbers are seeded.
+    """sacrebleu's paired bootstrap of every system against the baseline; its random numbers are seeded, unless the
+    environment variable ``SACREBLEU_SEED`` says "none".
 
     Example:
         >>> references = ["một hai ba bốn năm"] * 4

@@ -14,6 +14,7 @@ from gape.translation.run_folder import RunFolder
 
 Result = dict[str, Any]
 BASELINE = "sinusoidal"
+_NEEDED = ("encoding", "data", "steps", "seed", "bleu", "settings")
 
 
 def collect(runs: Path, results: Path) -> list[Result]:
@@ -32,16 +33,20 @@ def collect(runs: Path, results: Path) -> list[Result]:
         result = folder.result()
         if result is not None:
             groups[_group(result)][result["encoding"]] = folder, result
-    found = {_identity(result): result for result in read_results(results)}
-    for group in groups.values():
-        comparisons = _compare(group) if BASELINE in group else {}
-        for encoding, (_, result) in group.items():
-            line = {**result, "bootstrap": comparisons.get(encoding, {})}
-            found[_identity(line)] = line
-    lines = [found[key] for key in sorted(found)]
+    # Slow, so before the file is read: two calls side by side then lose nothing that the next would not find again.
+    comparisons = {key: _compare(group) if BASELINE in group else {} for key, group in groups.items()}
     results.parent.mkdir(parents=True, exist_ok=True)
+    found = {_identity(result): result for result in read_results(results)}
+    for key, group in groups.items():
+        for encoding, (_, result) in group.items():
+            known = found.get(_identity(result), {})
+            # Where the baseline's translations are not at hand, what was found with them still holds.
+            kept = known.get("bootstrap", {}) if known.get("bleu") == result["bleu"] else {}
+            found[_identity(result)] = {**result, "bootstrap": comparisons[key].get(encoding, kept)}
+    lines = [found[key] for key in sorted(found)]
     with replacing(results) as temporary:
-        temporary.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        temporary.write_text(text, encoding="utf-8")
     return lines
 
 
@@ -52,14 +57,17 @@ def read_results(path: Path) -> list[Result]:
     found = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError as error:
+            result = json.loads(line)
+            if missing := [key for key in _NEEDED if key not in result]:
+                raise ValueError(f"it has no {', '.join(missing)}")
+        except (ValueError, TypeError) as error:
             raise ValueError(f"{path}, line {number}: not a result: {error}; remove the line") from error
+        found.append(result)
     return found
 
 
 def _compare(group: dict[str, tuple[RunFolder, Result]]) -> dict[str, dict[str, Any]]:
-    """For each encoding and test text, its interval and the chance that its difference from the baseline is luck."""
+    """For each encoding and test text, its interval and the p-value of no difference from the baseline."""
     out: dict[str, dict[str, Any]] = {encoding: {} for encoding in group}
     folder, result = group[BASELINE]
     for name in result["bleu"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# The ampersand comes last when reading and first when writing, so that "&amp;quot;" stays what it was.
+# The ampersand comes last, so that "&amp;quot;" becomes "&quot;" and no more.
 _ENTITIES = (
     ("&#124;", "|"),
     ("&lt;", "<"),
@@ -25,16 +25,4 @@ def unescape(line: str) -> str:
     """
     for entity, character in _ENTITIES:
         line = line.replace(entity, character)
-    return line
-
-
-def escape(line: str) -> str:
-    """
-    The line with entities for characters.
-
-    >>> unescape(escape("[ R&D ]"))
-    '[ R&D ]'
-    """
-    for entity, character in reversed(_ENTITIES):
-        line = line.replace(character, entity)
     return line

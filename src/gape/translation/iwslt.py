@@ -12,7 +12,7 @@ from gape.translation.text import find_text, read_lines
 FOLDERS = ("iwslt15-en-vi", "iwslt15", ".")
 
 
-def read_iwslt(data_dir: Path, part: str, *, drop_empty: bool = False) -> Corpus:
+def read_iwslt(data_dir: Path, part: str, *, drop_empty: bool | None = None) -> Corpus:
     """``part.en`` and ``part.vi`` (``train``, ``tst2012`` or ``tst2013``), plain or xz, as the literature uses them.
 
     The text is tokenised and holds entities such as ``&apos;``.
@@ -28,7 +28,7 @@ def read_iwslt(data_dir: Path, part: str, *, drop_empty: bool = False) -> Corpus
 
 
 def read_raw_reference(data_dir: Path, part: str) -> list[str] | None:
-    """The untokenised ``raw/part.vi``, for detokenised scores; None if it is not there."""
+    """The untokenised ``raw/part.vi`` of IWSLT, for detokenised scores; None if it is not there."""
     for folder in FOLDERS:
         path = find_text(data_dir / folder / "raw", f"{part}.vi")
         if path is not None:

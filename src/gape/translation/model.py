@@ -97,6 +97,9 @@ class Transformer(nn.Module):
         """Cross-entropy per target piece, with label smoothing (Szegedy et al., 2016) over what can be said."""
         expected = target[:, 1:]
         present = expected != PAD
+        if not self.sayable[expected[present]].all():
+            unsaid = sorted(set(expected[present & ~self.sayable[expected]].tolist()))
+            raise ValueError(f"pieces {unsaid} are to be said, and say_only() left them out; name them there")
         x = self.decoder_norm(self._decode(source, target[:, :-1])[present])
         # Half of a joint vocabulary is never said, and scores of pieces are most of the work of a small model.
         rank = self.sayable.cumsum(0) - 1

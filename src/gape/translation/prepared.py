@@ -12,10 +12,16 @@ from gape.translation.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class Prepared:
-    """A corpus in pieces, pair by pair."""
+    """A corpus in pieces, pair by pair.
+
+    Args:
+        source, target: pieces of each sentence, and of its translation.
+        left_out: pairs of the corpus that were too long.
+    """
 
     source: tuple[tuple[int, ...], ...]
     target: tuple[tuple[int, ...], ...]
+    left_out: int = 0
 
     def __len__(self) -> int:
         return len(self.source)
@@ -44,4 +50,5 @@ def prepare(corpus: Corpus, vocabulary: Vocabulary, *, longest: int) -> Prepared
     ]
     if not pairs:
         raise ValueError(f"{corpus!r} has no pair of at most {longest} pieces a side")
-    return Prepared(tuple(source for source, _ in pairs), tuple(target for _, target in pairs))
+    left_out = len(corpus) - len(pairs)
+    return Prepared(tuple(source for source, _ in pairs), tuple(target for _, target in pairs), left_out)

@@ -15,6 +15,11 @@ class Looks(Callback):
     def __init__(self, console: Console) -> None:
         self.console = console
 
+    def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        assert isinstance(pl_module, TranslationTask)
+        if left_out := pl_module.train_text.left_out:
+            self.console.print(f"{left_out:,} training pairs are too long for the model and left out", highlight=False)
+
     def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         assert isinstance(pl_module, TranslationTask)
         look = pl_module.history[-1]
@@ -28,4 +33,7 @@ class Looks(Callback):
 
 def training_callbacks(console: Console) -> list[Callback]:
     """A bar on a terminal, and a line for every look."""
-    return [*([RichProgressBar(leave=False)] if console.is_terminal else []), Looks(console)]
+    return [
+        *([RichProgressBar(leave=False, console_kwargs={"stderr": True})] if console.is_terminal else []),
+        Looks(console),
+    ]

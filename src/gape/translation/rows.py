@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from gape.translation.settings import Settings, preset
+from gape.translation.settings import Settings, override, preset
 from gape.translation.unfinished import Unfinished
 
 #: The paper's eight rows and no encoding.
@@ -12,17 +12,24 @@ ROWS = ("sinusoidal", "gape", "none", "rw", "lape-p", "lape-c", "lape-c10k", "sa
 
 
 def row_settings(
-    encodings: Sequence[str], *, preset_name: str, data: str, steps: int, seed: int
+    encodings: Sequence[str], *, preset_name: str, data: str, steps: int, seed: int, changes: Mapping[str, str]
 ) -> dict[str, Settings]:
     """The settings of each run under the name of its folder; they differ in the encoding only.
 
+    Args:
+        encodings: names of rows.
+        preset_name, data, steps, seed: of all of them.
+        changes: other settings that are not the preset's, see :func:`gape.translation.settings.override`.
+
     Example:
-        >>> list(row_settings(["gape"], preset_name="small", data="evbnews", steps=500, seed=147))
-        ['gape-small-500-147']
+        >>> shape = {"preset_name": "small", "data": "evbnews", "steps": 500, "seed": 147}
+        >>> list(row_settings(["gape"], **shape, changes={"layers": "1"}))
+        ['gape-small-500-147,layers=1']
     """
+    name = ",".join([f"{preset_name}-{steps}-{seed}", *(f"{key}={value}" for key, value in sorted(changes.items()))])
     return {
-        f"{encoding}-{preset_name}-{steps}-{seed}": preset(
-            preset_name, data=data, positions=encoding, steps=steps, seed=seed
+        f"{encoding}-{name}": override(
+            preset(preset_name, data=data, positions=encoding, steps=steps, seed=seed), changes
         )
         for encoding in encodings
     }

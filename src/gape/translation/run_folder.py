@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -45,37 +46,43 @@ class RunFolder:
     def translations(self, name: str) -> Path:
         return self.path / f"{name}.hyp.txt"
 
-    def begin(self, settings: Settings) -> None:
-        """Write the settings; if there are some, they must be the same."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        path = self.path / "settings.json"
-        if not path.exists():
-            self._write(path, settings.as_dict())
-            return
-        there = json.loads(path.read_text())
-        if there != json.loads(json.dumps(settings.as_dict())):
-            changed = [
-                f"{key} is {there[part].get(key)!r} there and {value!r} here"
-                for part in ("model", "training")
-                for key, value in settings.as_dict()[part].items()
-                if there[part].get(key) != value
-            ]
-            if there["data"] != settings.data:
-                changed.append(f"data is {there['data']!r} there and {settings.data!r} here")
-            raise ValueError(f"{self.path} holds a run with other settings: {'; '.join(changed)}. Take another folder")
+    def begin(self, settings: Settings, text: str | None = None, after: RunFolder | None = None) -> None:
+        """Write the settings; if there are some, they must be the same.
 
-    def begin_after(self, shorter: RunFolder, settings: Settings) -> None:
-        """Begin with what a complete run of fewer steps has learned; a run that has begun already goes on by itself.
-
-        What a step does depends on the seed and its number, so the run becomes what it would have become from step 0.
+        Args:
+            settings: of the run.
+            text: digest of its text, which must not change either.
+            after: a complete run of fewer steps, whose weights this one begins with unless it has some. What a step
+                does depends on the seed and its number, so the run becomes what it would have become from step 0.
         """
-        if not self.last.exists():
-            shorter.refuse_to_be_prolonged_to(settings)
-            self.path.mkdir(parents=True, exist_ok=True)
+        begun = self.last.exists()
+        if after is not None and not begun:
+            after.refuse_to_be_prolonged_to(settings)
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not self._settings.exists():
+            self._write(self._settings, {**settings.as_dict(), "text": text})
+        else:
+            self._refuse_others(settings, text)
+        if after is not None and not begun:
             for name in ("vocabulary", "best", "last"):  # in this order: who finds the last resumes from it
                 with replacing(getattr(self, name)) as temporary:
-                    shutil.copyfile(getattr(shorter, name), temporary)
-        self.begin(settings)
+                    shutil.copyfile(getattr(after, name), temporary)
+
+    def _refuse_others(self, settings: Settings, text: str | None) -> None:
+        there = self._read_settings()
+        known, here = there[0].as_dict(), settings.as_dict()
+        changed = [
+            f"{key} is {known[part][key]!r} there and {value!r} here"
+            for part in ("model", "training")
+            for key, value in here[part].items()
+            if known[part][key] != value
+        ]
+        if known["data"] != here["data"]:
+            changed.append(f"data is {known['data']!r} there and {here['data']!r} here")
+        elif None not in (there[1], text) and there[1] != text:
+            changed.append("its text was another one")
+        if changed:
+            raise ValueError(f"{self.path} holds a run with other settings: {'; '.join(changed)}. Take another folder")
 
     def refuse_to_be_prolonged_to(self, settings: Settings) -> None:
         """Complain unless a run with ``settings`` passes through the end of this one."""
@@ -96,15 +103,22 @@ class RunFolder:
             raise ValueError(f"{self.path} is not complete; finish it first")
 
     def settings(self) -> Settings:
-        path = self.path / "settings.json"
-        if not path.is_file():
+        if not self._settings.is_file():
             raise FileNotFoundError(f"{self.path} is no translation run: it has no settings.json")
-        return Settings.from_dict(json.loads(path.read_text()))
+        return self._read_settings()[0]
+
+    def _read_settings(self) -> tuple[Settings, str | None]:
+        """The settings, and the digest of the text if the run has noted it."""
+        content = self._read(self._settings)
+        try:
+            return Settings.from_dict(content), content.get("text")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{self._settings} does not hold the settings of a run: {error!r}") from error
 
     def result(self) -> dict[str, Any] | None:
         """What came out; None as long as the run is not complete, since it is written last."""
         path = self.path / "result.json"
-        return json.loads(path.read_text()) if path.is_file() else None
+        return self._read(path) if path.is_file() else None
 
     def write_result(self, result: dict[str, Any]) -> None:
         self._write(self.path / "result.json", result)
@@ -127,12 +141,35 @@ class RunFolder:
 
     def load(self) -> tuple[Transformer, Vocabulary]:
         """The best model so far, in evaluation mode, and its vocabulary."""
-        settings, vocabulary = self.settings(), Vocabulary.load(self.vocabulary)
+        settings = self.settings()
         if not self.best.is_file():
             raise FileNotFoundError(f"{self.path} has no checkpoint yet: train it first, with gape translate train")
+        vocabulary = Vocabulary.load(self.vocabulary)
         model = Transformer(settings.model, len(vocabulary), seed=settings.training.seed)
-        model.load_state_dict(torch.load(self.best, map_location="cpu", weights_only=True))
+        weights = _load(self.best)
+        try:
+            model.load_state_dict(weights)
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(f"{self.best} does not fit the model of {self._settings}: {error}") from error
         return model.eval(), vocabulary
+
+    def checked_last(self) -> Path | None:
+        """The checkpoint to resume from; None if there is none. One that cannot be read is refused."""
+        if not self.last.exists():
+            return None
+        _load(self.last)
+        return self.last
+
+    @property
+    def _settings(self) -> Path:
+        return self.path / "settings.json"
+
+    @staticmethod
+    def _read(path: Path) -> Any:
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
 
     @staticmethod
     def _write(path: Path, content: Any) -> None:
@@ -143,3 +180,12 @@ class RunFolder:
     def _write_lines(path: Path, lines: Sequence[str]) -> None:
         with replacing(path) as temporary:
             temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError, LookupError, EOFError, pickle.UnpicklingError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{path} is damaged ({reason}); remove it, and train again") from error
+    return found

@@ -25,4 +25,4 @@ def next_rate(rate: float, history: Sequence[float], settings: TrainingSettings)
     if len(history) <= settings.patience:
         return rate
     *earlier, newest = history[-settings.patience - 1 :]
-    return max(settings.floor, rate * settings.decay) if newest < min(earlier) else rate
+    return max(min(settings.floor, rate), rate * settings.decay) if newest < min(earlier) else rate

@@ -31,8 +31,9 @@ class Session:
     console: Console
 
     @classmethod
-    def open(cls, data: str, data_dir: Path | None, *, drop_empty: bool = False) -> Session:
-        return cls(load_splits(data, data_dir, drop_empty=drop_empty), data_folder(data_dir), Console(stderr=True))
+    def open(cls, data: str, data_dir: Path | None, *, drop_empty: bool, languages: tuple[str, str]) -> Session:
+        splits = load_splits(data, data_dir, drop_empty=drop_empty, languages=languages)
+        return cls(splits, data_folder(data_dir), Console(stderr=True))
 
     def train(
         self, settings: Settings, folder: Path, minutes: float | None, after: Path | None = None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, get_type_hints
 
 from gape.arrays import seed_number, whole_number
+from gape.bench.overrides import typed
 from gape.translation.positions.registry import check_encoding
 
 
@@ -113,8 +116,8 @@ class TrainingSettings:
             if getattr(self, name) is not None:
                 whole_number(getattr(self, name), name, at_least=1)
         for name in ("learning_rate", "floor", "clip"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}")
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be more than 0 and finite, got {getattr(self, name)}")
         if not 0 < self.decay <= 1:
             raise ValueError(f"decay must be more than 0 and at most 1, got {self.decay}")
         if not 0 <= self.label_smoothing < 1:
@@ -167,3 +170,32 @@ def preset(name: str, *, data: str = "evbnews", **changes: Any) -> Settings:
         else:
             raise ValueError(f"there is no setting {key!r} of the model or its training")
     return Settings(model, training, data)
+
+
+def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
+    """The settings with some changed, values as text.
+
+    Example:
+        >>> override(preset("small"), {"layers": "1", "learning_rate": "3e-4"}).training.learning_rate
+        0.0003
+        >>> override(preset("small"), {"depth": "1"})
+        Traceback (most recent call last):
+        ValueError: there is no setting 'depth' of the model or its training; there are layers, width, ...
+    """
+    parts = {"model": settings.model, "training": settings.training}
+    own = ("positions", "steps", "seed")  # these have options of their own
+    known = {
+        key: (part, hint)
+        for part, of in parts.items()
+        for key, hint in get_type_hints(type(of)).items()
+        if key not in own
+    }
+    changes: dict[str, dict[str, Any]] = {part: {} for part in parts}
+    for key, text in pairs.items():
+        if key not in known:
+            raise ValueError(f"there is no setting {key!r} of the model or its training; there are {', '.join(known)}")
+        part, hint = known[key]
+        changes[part][key] = typed(text, hint, key)
+    return Settings(
+        replace(settings.model, **changes["model"]), replace(settings.training, **changes["training"]), settings.data
+    )

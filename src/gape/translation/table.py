@@ -20,11 +20,12 @@ NAMES = {
     "sa": "SA",
     "spd+c": "SPD+C",
 }
-COLUMNS = ("tst2013 ↑", "tst2013, cased ↑", "EVBNews ↑", "EVBNews, cased ↑", "95 % interval", "p")
+COLUMNS = ("tst2013 ↑", "tst2013, cased ↑", "held-out ↑", "held-out, cased ↑", "95 % interval", "p")
 NOTES = (
     "BLEU of tokenised text, lower-cased as in the paper unless marked. The paper trained on 133,317 pairs of TED "
     "talks for 100 epochs; ours is a smaller model on 40,000 pairs of news: compare rows, not figures.",
-    "Interval and p: EVBNews, lower-cased; paired bootstrap with 1,000 samples against the sinusoidal run.",
+    "Held-out: articles of EVBNews that were not trained on, or the test text of a folder of your own.",
+    "Interval and p: held-out, lower-cased; sacrebleu's paired bootstrap, 1,000 samples, against the sinusoidal run.",
     "The paper's LAPE rows were translated with random signs, its SPD+C row without the attention bias: see "
     "docs/translation.md.",
 )
@@ -59,11 +60,14 @@ def _order(result: Mapping[str, Any]) -> tuple[str, int, int]:
 
 
 def _kind(result: Mapping[str, Any], all_results: Sequence[Mapping[str, Any]]) -> str:
-    """Which of our runs: its steps, and its text and seed where these differ."""
-    words = ["ours", f"{result['steps']:,} steps"]
-    for key, text in (("data", "{}"), ("seed", "seed {}")):
-        if len({other[key] for other in all_results}) > 1:
-            words.append(text.format(result[key]))
+    """Which of our runs: its text and steps, its seed where these differ, and settings that differ."""
+    words = ["ours", str(result["data"]), f"{result['steps']:,} steps"]
+    if len({other["seed"] for other in all_results}) > 1:
+        words.append(f"seed {result['seed']}")
+    for part, own in (("model", {"positions"}), ("training", {"steps", "seed"})):
+        for key, value in result["settings"][part].items():
+            if key not in own and any(other["settings"][part].get(key) != value for other in all_results):
+                words.append(f"{key}={value}")
     return ", ".join(words)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import lightning
@@ -55,20 +56,29 @@ class TranslationTask(lightning.LightningModule):
 
     def stretches(self) -> int:
         """Number of stretches from look to look."""
+        return self.run.training.epochs if self._by_passes else math.ceil(self._steps / self._steps_a_stretch())
+
+    @property
+    def _by_passes(self) -> bool:
+        """Whether a stretch is a pass over the text: neither the steps nor those from look to look are given."""
+        return self.run.training.steps is None and self.run.training.validate_every is None
+
+    @cached_property
+    def _steps(self) -> int:
         training = self.run.training
-        return training.epochs if training.steps is None else math.ceil(training.steps / self._steps_a_stretch())
+        return training.steps or sum(len(self.plan.epoch(number)) for number in range(training.epochs))
 
     def _steps_a_stretch(self) -> int:
-        """If the length is given in steps: those from look to look, by default about a pass."""
+        """Steps from look to look, by default about a pass."""
         return self.run.training.validate_every or len(self.plan.epoch(0))
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        training, number = self.run.training, self.current_epoch
-        if training.steps is None:
+        number = self.current_epoch
+        if self._by_passes:
             batches = self.plan.epoch(number)
         else:
             every = self._steps_a_stretch()
-            batches = self.plan.steps(number * every, min(every, training.steps - number * every))
+            batches = self.plan.steps(number * every, min(every, self._steps - number * every))
         return DataLoader([self.train_text.batch(batch) for batch in batches], batch_size=None)  # type: ignore[arg-type]
 
     def val_dataloader(self) -> DataLoader[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import lzma
 from pathlib import Path
 
@@ -9,8 +10,8 @@ from pathlib import Path
 def read_lines(path: str | Path) -> list[str]:
     r"""The lines of a UTF-8 text file; a name that ends in ``.xz`` is decompressed.
 
-    Only ``\n`` and ``\r\n`` end a line: other separators of Unicode may stand within a sentence, and splitting there
-    would put two files out of step.
+    A byte order mark at the beginning is no part of the text. Only ``\n`` and ``\r\n`` end a line: other separators of
+    Unicode may stand within a sentence, and splitting there would put two files out of step.
 
     Example:
         >>> import tempfile
@@ -28,7 +29,7 @@ def read_lines(path: str | Path) -> list[str]:
         raise ValueError(f"{path} is a folder; name a text file, plain or .xz") from error
     except lzma.LZMAError as error:
         raise ValueError(f"{path} is not a complete xz file: {error}") from error
-    lines = raw.split(b"\n")
+    lines = raw.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if lines[-1] == b"":
         lines.pop()
     return [_decode(line, path, number) for number, line in enumerate(lines, 1)]

@@ -11,18 +11,19 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.callbacks import Callback, ProgressBar
 
 from gape.atomic import replacing
+from gape.bench.fit import fit
 from gape.translation.corpus import Corpus
 from gape.translation.iwslt import read_raw_reference
 from gape.translation.prepared import prepare
 from gape.translation.run_folder import RunFolder
 from gape.translation.scoring import score
 from gape.translation.settings import Settings
-from gape.translation.splits import Splits
+from gape.translation.splits import NAMES, Splits
 from gape.translation.task import TranslationTask
-from gape.translation.translator import translate
+from gape.translation.translator import readable, translate
 from gape.translation.unfinished import Unfinished
 from gape.translation.vocabulary import Vocabulary
 
@@ -54,13 +55,15 @@ def train(
         after: a complete run of fewer steps and otherwise the same settings, to go on from.
     """
     run = RunFolder(Path(folder))
-    run.begin(settings) if after is None else run.begin_after(RunFolder(Path(after)), settings)
+    run.begin(settings, splits.digest, None if after is None else RunFolder(Path(after)))
     result = run.result()
     if result is not None:
         return result
     vocabulary = _vocabulary(run, splits.train, settings)
-    longest = settings.model.max_positions - 1
-    task = TranslationTask(settings, vocabulary, prepare(splits.train, vocabulary, longest=longest), splits.dev)
+    for corpus in (splits.dev, *splits.tests):  # before hours of training, not after them
+        readable(vocabulary, corpus.source, settings.model, corpus.name)
+    prepared = prepare(splits.train, vocabulary, longest=settings.model.max_positions - 1)
+    task = TranslationTask(settings, vocabulary, prepared, splits.dev)
     _fit(task, run, minutes, callbacks)
     if len(task.history) < task.stretches():
         raise Unfinished(
@@ -93,11 +96,11 @@ def _fit(task: TranslationTask, run: RunFolder, minutes: float | None, callbacks
             num_sanity_val_steps=0,
             logger=False,
             enable_model_summary=False,
-            enable_progress_bar=any("Progress" in type(callback).__name__ for callback in callbacks),
+            enable_progress_bar=any(isinstance(callback, ProgressBar) for callback in callbacks),
             callbacks=[*callbacks, _Keep(run), _Deadline(minutes)],
             enable_checkpointing=False,
         )
-        trainer.fit(task, ckpt_path=run.last if run.last.exists() else None, weights_only=True)
+        fit(trainer, task, ckpt_path=run.checked_last(), weights_only=True)
 
 
 class _Deadline(Callback):
@@ -149,7 +152,7 @@ def _test(
 
             run.write_references(corpus.name, corpus.target)
             run.write_translations(corpus.name, translate(model, vocabulary, corpus.source, progress=told))
-        raw = read_raw_reference(data_dir, corpus.name) if data_dir is not None else None
+        raw = read_raw_reference(data_dir, corpus.name) if data_dir is not None and task.run.data in NAMES else None
         found = score(run.read_translations(corpus.name), corpus.target, raw_references=raw)
         scores[corpus.name] = {one.name: one.bleu for one in found}
         signatures |= {one.name: one.signature for one in found}
@@ -168,6 +171,7 @@ def _test(
         "train_seconds": round(sum(look["seconds"] for look in looks), 1),
         "train_cpu_seconds": round(sum(look["cpu_seconds"] for look in looks), 1),
         "tokens": int(sum(look["tokens"] for look in looks)),
+        "left_out": task.train_text.left_out,
         "threads": torch.get_num_threads(),
         "settings": task.run.as_dict(),
     }

@@ -7,11 +7,27 @@ from collections.abc import Callable, Sequence
 from gape.translation.batches import BatchPlan, source_batch
 from gape.translation.beam import beam_search
 from gape.translation.model import Transformer
-from gape.translation.settings import BeamSettings
+from gape.translation.settings import BeamSettings, ModelSettings
 from gape.translation.vocabulary import Vocabulary
 
 #: Source tokens translated at once, times the beam.
 TOKENS = 4096
+
+
+def readable(
+    vocabulary: Vocabulary, lines: Sequence[str], settings: ModelSettings, where: str = "the text"
+) -> list[list[int]]:
+    """The lines in pieces; one that says nothing, or more than a model of these settings can read, is refused."""
+    sentences, limit = vocabulary.encode_all(lines), settings.max_positions - 1
+    for number, sentence in enumerate(sentences, 1):
+        if not sentence:
+            raise ValueError(f"{where}, line {number}: {lines[number - 1]!r} has no words; leave it out")
+        if len(sentence) > limit:
+            raise ValueError(
+                f"{where}, line {number}: {len(sentence)} pieces, the model reads at most {limit}: "
+                f"{lines[number - 1][:60]!r}…; split it"
+            )
+    return sentences
 
 
 def translate(
@@ -34,16 +50,7 @@ def translate(
     settings = settings or BeamSettings()
     if not lines:
         return []
-    sentences = vocabulary.encode_all(lines)
-    limit = model.settings.max_positions - 1
-    for number, sentence in enumerate(sentences, 1):
-        if not sentence:
-            raise ValueError(f"sentence {number} is empty; leave it out")
-        if len(sentence) > limit:
-            raise ValueError(
-                f"sentence {number} has {len(sentence)} pieces, the model reads at most {limit}: "
-                f"{lines[number - 1][:60]!r}…; split it"
-            )
+    sentences = readable(vocabulary, lines, model.settings)
     plan = BatchPlan(tuple(len(sentence) + 1 for sentence in sentences), max(TOKENS // settings.beam, 1))
     out = [""] * len(lines)
     device, training = model.embedding.weight.device, model.training

@@ -48,7 +48,8 @@ class Vocabulary:
     def train(cls, corpus: Corpus, size: int = 8000) -> Vocabulary:
         """Byte-pair encoding (Sennrich et al., 2016) of both sides together; the same text gives the same bytes.
 
-        Text is taken as it stands, without Unicode normalisation, so that decoding gives back what was encoded.
+        Text is taken without Unicode normalisation: decoding gives back what was encoded but for characters that the
+        training text does not have, repeated blanks, and blanks at the ends.
         """
         written = io.BytesIO()
         try:
@@ -74,7 +75,12 @@ class Vocabulary:
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
         """Read what :meth:`save` wrote."""
-        return cls(path.read_bytes())
+        try:
+            return cls(path.read_bytes())
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"there is no vocabulary {path}; train first, with gape translate train") from error
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
 
     def save(self, path: Path) -> None:
         with replacing(path) as temporary:

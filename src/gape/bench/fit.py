@@ -1,0 +1,17 @@
+"""Lightning's ``fit``, from which Ctrl-C comes out as what it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lightning.pytorch import LightningModule, Trainer
+
+
+def fit(trainer: Trainer, module: LightningModule, **options: Any) -> None:
+    """``trainer.fit``; an interruption is a ``KeyboardInterrupt``, where Lightning ends the process with code 1."""
+    try:
+        trainer.fit(module, **options)
+    except SystemExit as left:
+        if isinstance(left.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from left
+        raise

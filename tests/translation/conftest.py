@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from gape.nn.sequence import ModelSettings, Transformer
 from gape.translation.corpus import Corpus
-from gape.translation.model import Transformer
-from gape.translation.settings import ModelSettings
 from gape.translation.splits import Splits
 
 

@@ -5,9 +5,9 @@ import itertools
 import pytest
 import torch
 
+from gape.nn.sequence.positions import ENCODINGS
 from gape.translation.batches import source_batch
 from gape.translation.beam import Hypothesis, beam_search, length_penalty
-from gape.translation.positions import ENCODINGS
 from gape.translation.settings import BeamSettings
 from gape.translation.vocabulary import BEGIN, END, PAD
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gape.translation.cross_entropy import BLOCK, cross_entropy
+from gape.nn.sequence.cross_entropy import BLOCK, cross_entropy
 
 
 @pytest.mark.parametrize("rows", [1, BLOCK - 1, BLOCK, 2 * BLOCK + 3])

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from gape.translation.dropout import Dropout
+from gape.nn.sequence.dropout import Dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.9])

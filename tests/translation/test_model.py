@@ -3,11 +3,10 @@
 import pytest
 import torch
 
+from gape.nn.sequence import ENCODINGS, ModelSettings, Transformer
 from gape.translation.batches import source_batch, target_batch
 from gape.translation.beam import beam_search
-from gape.translation.model import Transformer
-from gape.translation.positions import ENCODINGS
-from gape.translation.settings import BeamSettings, ModelSettings
+from gape.translation.settings import BeamSettings
 from gape.translation.vocabulary import PAD, UNKNOWN
 
 SOURCES = [[4, 5, 6, 7, 8], [9, 10], [11, 4, 4]]

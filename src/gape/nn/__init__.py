@@ -1,4 +1,4 @@
-"""How encodings enter a model: the graph transformer, what it is made of, and learnable automata."""
+"""How encodings enter a model: graph and sequence transformers, what they are made of, and learnable automata."""
 
 from gape.nn.attention import MultiHeadAttention, attend
 from gape.nn.basis import WalkBasis
@@ -15,6 +15,7 @@ from gape.nn.learnable_automaton import LearnableAutomaton
 from gape.nn.pattern import AttentionPattern
 from gape.nn.readout import Readout
 from gape.nn.scaling import FeatureScaling
+from gape.nn.sequence import ModelSettings, Positions, Transformer, make_positions
 from gape.nn.spectral_attention import SpectralAttention
 from gape.nn.transitions import DenseTransition, DiagonalTransition
 
@@ -34,14 +35,18 @@ __all__ = [
     "LearnableAutomaton",
     "LearnedEncoding",
     "LinearEncoder",
+    "ModelSettings",
     "MultiHeadAttention",
     "NodeInput",
+    "Positions",
     "Readout",
     "SpectralAttention",
+    "Transformer",
     "WalkBasis",
     "WalkInput",
     "attend",
     "learned",
     "learned_settings",
+    "make_positions",
     "walk_basis",
 ]

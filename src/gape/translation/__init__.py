@@ -2,28 +2,21 @@
 
 from gape.translation.beam import Hypothesis, beam_search
 from gape.translation.corpus import Corpus, read_corpus
-from gape.translation.model import Transformer
-from gape.translation.positions import ENCODINGS, Positions, make_positions
-from gape.translation.settings import BeamSettings, ModelSettings, Settings, TrainingSettings, preset
+from gape.translation.settings import BeamSettings, Settings, TrainingSettings, preset
 from gape.translation.splits import Splits, load_splits
 from gape.translation.translator import translate
 from gape.translation.vocabulary import Vocabulary
 
 __all__ = [
-    "ENCODINGS",
     "BeamSettings",
     "Corpus",
     "Hypothesis",
-    "ModelSettings",
-    "Positions",
     "Settings",
     "Splits",
     "TrainingSettings",
-    "Transformer",
     "Vocabulary",
     "beam_search",
     "load_splits",
-    "make_positions",
     "preset",
     "read_corpus",
     "translate",

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gape.translation.vocabulary import BEGIN, END, PAD
+from gape.nn.sequence.pieces import BEGIN, END, PAD
 
 Integers = NDArray[np.int64]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.translation.model import Transformer
+from gape.nn.sequence import Transformer
+from gape.nn.sequence.pieces import BEGIN, END, PAD
 from gape.translation.search_state import SearchState
 from gape.translation.settings import BeamSettings
-from gape.translation.vocabulary import BEGIN, END, PAD
 
 
 @dataclass(frozen=True)

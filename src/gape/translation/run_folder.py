@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from gape.atomic import replacing
-from gape.translation.model import Transformer
+from gape.nn.sequence import Transformer
 from gape.translation.settings import Settings
 from gape.translation.text import read_lines
 from gape.translation.vocabulary import Vocabulary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gape.translation.model import Transformer
+from gape.nn.sequence import Transformer
 
 
 class SearchState:

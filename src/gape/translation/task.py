@@ -14,15 +14,16 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from gape.hashing import mix
+from gape.nn.sequence import Transformer
+from gape.nn.sequence.pieces import PAD
 from gape.translation.batches import Batch, BatchPlan
 from gape.translation.corpus import Corpus
-from gape.translation.model import Transformer
 from gape.translation.prepared import Prepared
 from gape.translation.schedule import next_rate
 from gape.translation.scoring import lower_cased
 from gape.translation.settings import BeamSettings, Settings
 from gape.translation.translator import translate
-from gape.translation.vocabulary import PAD, Vocabulary
+from gape.translation.vocabulary import Vocabulary
 
 
 class TranslationTask(lightning.LightningModule):

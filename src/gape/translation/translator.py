@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from gape.nn.sequence import ModelSettings, Transformer
 from gape.translation.batches import BatchPlan, source_batch
 from gape.translation.beam import beam_search
-from gape.translation.model import Transformer
-from gape.translation.settings import BeamSettings, ModelSettings
+from gape.translation.settings import BeamSettings
 from gape.translation.vocabulary import Vocabulary
 
 #: Source tokens translated at once, times the beam.

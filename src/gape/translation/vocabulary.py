@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gape.atomic import replacing
+from gape.nn.sequence.pieces import BEGIN, END, PAD, UNKNOWN
 from gape.translation.corpus import Corpus
-
-PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
 
 
 class Vocabulary:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gape.translation.settings import ModelSettings
+from gape.nn.sequence.settings import ModelSettings
 
 
 class Attention(nn.Module):

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from gape.automaton import Automaton
 from gape.encodings import CycleSpectrum, PathRandomWalk, SequenceLaplacian, Sinusoidal
-from gape.translation.positions.automaton import gape_table, path_table
-from gape.translation.positions.base import NoPositions, Positions
-from gape.translation.positions.distance import DistancePositions
-from gape.translation.positions.laplacian import LaplacianPositions
-from gape.translation.positions.spectral import SpectralPositions
-from gape.translation.positions.table import TablePositions
+from gape.nn.sequence.positions.automaton import gape_table, path_table
+from gape.nn.sequence.positions.base import NoPositions, Positions
+from gape.nn.sequence.positions.distance import DistancePositions
+from gape.nn.sequence.positions.laplacian import LaplacianPositions
+from gape.nn.sequence.positions.spectral import SpectralPositions
+from gape.nn.sequence.positions.table import TablePositions
 
 
 class Place(NamedTuple):

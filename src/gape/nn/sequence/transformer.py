@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gape.translation.cross_entropy import cross_entropy
-from gape.translation.dropout import Dropout
-from gape.translation.layers import DecoderLayer, EncoderLayer
-from gape.translation.positions import Positions, make_positions
-from gape.translation.settings import ModelSettings
-from gape.translation.vocabulary import END, PAD, UNKNOWN
+from gape.nn.sequence.cross_entropy import cross_entropy
+from gape.nn.sequence.dropout import Dropout
+from gape.nn.sequence.layers import DecoderLayer, EncoderLayer
+from gape.nn.sequence.pieces import END, PAD, UNKNOWN
+from gape.nn.sequence.positions import Positions, make_positions
+from gape.nn.sequence.settings import ModelSettings
 
 
 class Transformer(nn.Module):

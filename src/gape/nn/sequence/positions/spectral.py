@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from gape.encodings import CycleSpectrum
-from gape.translation.positions.base import Positions
-from gape.translation.positions.sentence import SentenceRows
+from gape.nn.sequence.positions.base import Positions
+from gape.nn.sequence.positions.sentence import SentenceRows
 
 
 class SpectralPositions(Positions):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gape.translation.positions.base import Positions
+from gape.nn.sequence.positions.base import Positions
 
 
 class TablePositions(Positions):

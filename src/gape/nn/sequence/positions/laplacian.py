@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from gape.encodings import SequenceLaplacian
-from gape.translation.positions.base import Positions
-from gape.translation.positions.sentence import SentenceRows
+from gape.nn.sequence.positions.base import Positions
+from gape.nn.sequence.positions.sentence import SentenceRows
 
 
 class LaplacianPositions(Positions):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from gape.translation.attention import Attention
-from gape.translation.dropout import Dropout
-from gape.translation.settings import ModelSettings
+from gape.nn.sequence.attention import Attention
+from gape.nn.sequence.dropout import Dropout
+from gape.nn.sequence.settings import ModelSettings
 
 
 class FeedForward(nn.Sequential):

@@ -22,8 +22,8 @@ def text(name: str, size: int) -> Corpus:
 
 
 splits = Splits(train=text("train", 500), dev=text("dev", 20), tests=(text("test", 50),))
-tiny = {"layers": 1, "width": 32, "feed_forward": 64, "heads": 4, "max_positions": 32, "pieces": 20, "word_dropout": 0.0}
-short = {"steps": 300, "validate_every": 300, "tokens": 300, "learning_rate": 5e-3}
+tiny = {"layers": 1, "width": 32, "feed_forward": 64, "heads": 4, "max_positions": 32, "pieces": 20}
+short = {"word_dropout": 0.0, "steps": 300, "validate_every": 300, "tokens": 300, "learning_rate": 5e-3}
 for positions in ("gape", "none"):
     settings = preset("small", data="backwards", positions=positions, **tiny, **short)
     with tempfile.TemporaryDirectory() as folder:

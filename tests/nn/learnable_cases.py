@@ -53,6 +53,14 @@ def layer(mode: str, **others: object) -> GAPE:
     return GAPE(**settings).double()
 
 
+def read_by(one: GAPE, labels: Tensor | None, edge_type: Tensor | None) -> dict[str, Tensor | None]:
+    """Of labels and edge types those that a layer reads; it refuses others."""
+    return {
+        "labels": labels if one.machine.labels > 1 and one.labelling == "given" else None,
+        "edge_type": edge_type if one.machine.by_edge > 1 else None,
+    }
+
+
 def graphs(sizes: tuple[int, ...] = (5, 1, 11, 7), seed: int = 0, labels: int = LABELS) -> Graph:
     """Random undirected graphs with labels and edge types, the same both ways."""
     generator = torch.Generator().manual_seed(seed)

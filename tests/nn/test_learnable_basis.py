@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from learnable_cases import LABELS, MODES, graphs, layer
+from learnable_cases import LABELS, MODES, graphs, layer, read_by
 from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.loader import DataLoader
 
@@ -29,9 +29,8 @@ def transform(one, **others) -> AddWalkBasis:
 
 
 def encode(one, batch: Batch):
-    labels = batch.label if one.machine.labels > 1 and one.labelling == "given" else None
-    edge_type = batch.edge_type if one.machine.by_edge > 1 else None
-    return one(batch.edge_index, batch.batch, labels=labels, edge_type=edge_type, basis=WalkBasis.of(batch))
+    given = read_by(one, batch.label, batch.edge_type)
+    return one(batch.edge_index, batch.batch, **given, basis=WalkBasis.of(batch))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from learnable_cases import LABELS, MODES, graphs, layer
+from learnable_cases import LABELS, MODES, graphs, layer, read_by
 
 from gape import Graph
 from gape.nn import GAPE
@@ -22,7 +22,7 @@ def check(one: GAPE, graph) -> None:
         given = dict(zip(names, parameters, strict=True))
         return torch.func.functional_call(one, given, (graph.edge_index, graph.batch), kwargs)
 
-    kwargs = {"labels": graph.labels, "edge_type": graph.edge_type}
+    kwargs = read_by(one, graph.labels, graph.edge_type)
     assert torch.autograd.gradcheck(encode, values, rtol=1e-4, atol=1e-7, fast_mode=True)
 
 

@@ -148,6 +148,8 @@ def test_own_folders_may_hold_other_languages_and_only_training_pairs_are_droppe
     assert found.digest != load_splits(str(folder), drop_empty=True, languages=("fr", "de")).digest
     with pytest.raises(FileNotFoundError, match=r"must hold train.en and train.vi, plain or .xz; .*--languages"):
         load_splits(str(folder))
+    with pytest.raises(ValueError, match="--languages is for a folder of your own; evbnews is en-vi, got 'vi-en'"):
+        load_splits("evbnews", languages=("vi", "en"))
     write("test.fr", "\n")
-    with pytest.raises(ValueError, match=r"test.fr, line 1: the line is empty.*remove it from both files$"):
+    with pytest.raises(ValueError, match=r"test.fr, line 1: the line is empty.*if it is training text"):
         load_splits(str(folder), drop_empty=True, languages=("de", "fr"))

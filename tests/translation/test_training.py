@@ -161,7 +161,7 @@ def test_a_run_does_not_go_on_with_another_text(mirror, tmp_path):
     with pytest.raises(Unfinished):
         train(settings(), mirror, tmp_path, minutes=0)
     other = replace(mirror, dev=mirror.dev.take([1, 0, *range(2, len(mirror.dev))]))
-    with pytest.raises(ValueError, match=r"other settings: its text was another one\. Take another folder"):
+    with pytest.raises(ValueError, match=r"its training or development text was another one\. Take another"):
         train(settings(), other, tmp_path)
 
 
@@ -172,7 +172,7 @@ def test_a_run_does_not_go_on_with_another_text(mirror, tmp_path):
         ("settings.json", "{}", r"settings.json does not hold the settings of a run"),
         ("settings.json", "[]", r"settings.json does not hold the settings of a run"),
         ("pieces.model", "no model", r"pieces.model: these 8 bytes are not a sentencepiece model"),
-        ("best.pt", "no weights", r"best.pt is damaged .*remove it"),
+        ("best.pt", "no weights", r"best.pt is damaged .*remove its folder"),
         ("best.pt", "", r"best.pt is damaged"),
     ],
 )
@@ -188,7 +188,7 @@ def test_a_checkpoint_cut_short_is_named(mirror, tmp_path):
         train(settings(), mirror, tmp_path, minutes=0)
     whole = (tmp_path / "last.ckpt").read_bytes()
     (tmp_path / "last.ckpt").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"last.ckpt is damaged .*remove it, and train again"):
+    with pytest.raises(ValueError, match=r"last.ckpt is damaged .*remove its folder and train again"):
         train(settings(), mirror, tmp_path)
 
 
@@ -213,6 +213,34 @@ def test_training_pairs_too_long_are_counted(mirror, tmp_path):
     assert train(settings(steps=2), long, tmp_path)["left_out"] == 1
 
 
+def test_a_run_is_not_prolonged_with_another_text_nor_if_it_is_complete(mirror, tmp_path):
+    train(settings(steps=4), mirror, tmp_path / "short")
+    other = replace(mirror, dev=mirror.dev.take([1, 0, *range(2, len(mirror.dev))]))
+    with pytest.raises(ValueError, match="short was trained on another text"):
+        train(settings(steps=6), other, tmp_path / "long", after=tmp_path / "short")
+    whole = train(settings(steps=6), mirror, tmp_path / "long", after=tmp_path / "short")
+    best = (tmp_path / "long" / "best.pt").read_bytes()
+    (tmp_path / "long" / "last.ckpt").unlink()
+    assert train(settings(steps=6), mirror, tmp_path / "long", after=tmp_path / "short") == whole
+    assert (tmp_path / "long" / "best.pt").read_bytes() == best
+
+
+def test_a_run_of_passes_resumed_between_them_ends_with_the_same_bits(mirror, tmp_path):
+    passes = settings(steps=None, epochs=2, validate_every=3, tokens=1000)
+    train(passes, mirror, tmp_path / "whole")
+    with pytest.raises(Unfinished):
+        train(passes, mirror, tmp_path / "parts", minutes=0)
+    train(passes, mirror, tmp_path / "parts")
+    a, b = (torch.load(tmp_path / name / "last.ckpt", weights_only=True) for name in ("whole", "parts"))
+    assert all(torch.equal(tensor, b["state_dict"][name]) for name, tensor in a["state_dict"].items())
+    for i, look in enumerate(a["history"]):
+        look["step"] = 5 * i + 5
+    torch.save(a, tmp_path / "parts" / "last.ckpt")
+    (tmp_path / "parts" / "result.json").unlink()
+    with pytest.raises(ValueError, match="looks are due every 3: it is of an older version; take another folder"):
+        train(passes, mirror, tmp_path / "parts")
+
+
 def test_a_run_of_passes_looks_as_often_as_it_is_told(mirror, tmp_path):
     result = train(settings(steps=None, epochs=2, validate_every=3, tokens=1000), mirror, tmp_path)
     looks = [look["step"] for look in json.loads((tmp_path / "history.json").read_text())]
@@ -228,11 +256,9 @@ def test_an_interrupted_run_says_so(mirror, tmp_path):
             raise KeyboardInterrupt
 
     before = signal.getsignal(signal.SIGINT)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            train(settings(), mirror, tmp_path, callbacks=[Interrupt()])
-    finally:
-        signal.signal(signal.SIGINT, before)  # which Lightning switches off
+    with pytest.raises(KeyboardInterrupt):
+        train(settings(), mirror, tmp_path, callbacks=[Interrupt()])
+    assert signal.getsignal(signal.SIGINT) is before  # and Ctrl-C still works
 
 
 def test_a_model_read_back_translates_the_same(mirror, tmp_path):

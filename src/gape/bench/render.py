@@ -100,27 +100,36 @@ def brief(table: Table) -> str:
 
 def latex(table: Table) -> str:
     """For ``booktabs``."""
-    plain = str.maketrans(
-        {
-            "↑": r"$\uparrow$",
-            "↓": r"$\downarrow$",
-            "±": r"$\pm$",
-            "†": r"$^\dagger$",
-            "*": r"$\ast$",
-            "%": r"\%",
-            "_": r"\_",
-            "–": "--",
-        }
-    )
     lines = [rf"\begin{{tabular}}{{ll{'r' * len(table.columns)}}}", r"\toprule"]
-    lines += [" & ".join(["encoding", "figure", *table.columns]).translate(plain) + r" \\"]
+    lines.append(" & ".join(map(_escaped, ["encoding", "figure", *table.columns])) + r" \\")
     for place, (row, kind, entries) in enumerate(table.lines):
         if place == 0 or table.lines[place - 1][0] != row:
             lines.append(r"\midrule")
-        cells = (rf"\textbf{{{e.text}}}" if e.bold else e.text for e in entries)
-        lines.append(" & ".join([_label(table, place), kind, *cells]).translate(plain) + r" \\")
+        cells = (rf"\textbf{{{_escaped(e.text)}}}" if e.bold else _escaped(e.text) for e in entries)
+        lines.append(" & ".join([_escaped(_label(table, place)), _escaped(kind), *cells]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     return "\n".join(lines + [f"% {note}" for note in table.notes]) + "\n"
+
+
+_LATEX = str.maketrans(
+    {
+        **{character: rf"\{character}" for character in "%_&#${}"},
+        "↑": r"$\uparrow$",
+        "↓": r"$\downarrow$",
+        "±": r"$\pm$",
+        "†": r"$^\dagger$",
+        "*": r"$\ast$",
+        "–": "--",
+    }
+)
+
+
+def _escaped(words: str) -> str:
+    r"""
+    >>> print(_escaped("a_b & 5 % ↑"))
+    a\_b \& 5 \% $\uparrow$
+    """
+    return words.translate(_LATEX)
 
 
 def comma_separated(table: Table) -> str:

@@ -50,6 +50,8 @@ def table(
             f"there is no folder {results} and no folder {runs} here, so there are no figures of ours to show: train "
             f"with `gape bench`, which fills {runs}, or name the folder results of a checkout by --results"
         )
+    if measure and name != "graph-runtime":
+        raise ValueError(f"--measure is for graph-runtime, got {name}; its figures come from training")
     if name in ("graph-runtime", "translation"):
         for option, given in (("--task", task), ("--encoding", encoding), ("--set", set_)):
             if given:
@@ -65,8 +67,6 @@ def table(
         from gape.translation.table import translation_table
 
         made = translation_table(read_translations(results / "translation.jsonl"))
-    elif measure:
-        raise ValueError(f"--measure is for graph-runtime, got {name}; figures of {name} come from `gape bench`")
     else:
         from gape.bench.collect import read_results
         from gape.bench.protocol import TASKS, task_protocol

@@ -152,7 +152,6 @@ def run(
     from gape.translation.sentence_bar import sentence_bar
     from gape.translation.settings import BeamSettings
     from gape.translation.text import read_lines, refuse_empty
-    from gape.translation.translator import readable
     from gape.translation.translator import translate as translate_lines
 
     settings, lines = BeamSettings(beam=beam, length_penalty=length_penalty), read_lines(source)
@@ -161,7 +160,6 @@ def run(
         raise FileNotFoundError(f"there is no folder {output.parent} for the translations {output.name}; make it first")
     _use_threads(threads)
     transformer, vocabulary = RunFolder(model).load()
-    readable(vocabulary, lines, transformer.settings, str(source))
     if positions is not None:
         transformer.exchange_positions(positions, seed=RunFolder(model).settings().training.seed)
     with sentence_bar(Console(stderr=True)) as show:
@@ -172,7 +170,7 @@ def run(
             done += more
             show(source.name, done, len(lines))
 
-        said = translate_lines(transformer, vocabulary, lines, settings, progress=told)
+        said = translate_lines(transformer, vocabulary, lines, settings, where=str(source), progress=told)
     with replacing(output) as temporary:
         temporary.write_text("".join(f"{line}\n" for line in said), encoding="utf-8", newline="\n")
     typer.echo(f"{output}: {len(said):,} translations")
@@ -223,6 +221,8 @@ def rows(
         lambda name, settings: session.train(settings, out / name, minutes, shorter.get(name)),
         lambda: collect(out, results),
     )
+    if len(left) == len(runs):  # none is complete, but runs of other calls may be
+        collect(out, results)
     for line in left:
         typer.echo(line)
     typer.echo(f"{results}: {len(read_results(results))} results; see `gape table translation`")
@@ -240,7 +240,7 @@ def _session(data: str, languages: str, data_dir: Path | None, threads: int | No
     from gape.translation.session import Session
 
     source, _, target = languages.partition("-")
-    if not source or not target:
+    if not source or not target or "-" in target:
         raise ValueError(f"--languages must be two endings such as en-vi, got {languages!r}")
     _use_threads(threads)
     return Session.open(data, data_dir, drop_empty=drop_empty, languages=(source, target))

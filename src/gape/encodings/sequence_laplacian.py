@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import ClassVar, get_args
 
 import torch
 from torch import Tensor
@@ -38,6 +38,8 @@ class SequenceLaplacian(SequenceEncoding):
                 [-0.4082,  0.7071],
                 [-0.4082, -0.7071]])
     """
+
+    version: ClassVar[int] = 2  # 1 chose signs of a path length by length
 
     vectors: int = 20
     shape: Shape = "path"

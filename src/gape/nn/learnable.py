@@ -152,7 +152,7 @@ class GAPE(nn.Module):
             )
 
     def encode(self, graph: Graph, basis: WalkBasis | None = None) -> Tensor:
-        """As :meth:`forward`, for a :class:`gape.Graph`."""
+        """As :meth:`forward`, for a :class:`gape.Graph`, whose labels and types need not be read."""
         found = self.read(graph, basis)
         # Up to here float32 at least; the rest of the model may have less.
         rest = self.machine.initial.dtype

@@ -71,8 +71,13 @@ def _compare(group: dict[str, tuple[RunFolder, Result]]) -> dict[str, dict[str, 
     out: dict[str, dict[str, Any]] = {encoding: {} for encoding in group}
     folder, result = group[BASELINE]
     for name in result["bleu"]:
-        systems = {encoding: run.read_translations(name) for encoding, (run, _) in group.items()}
-        for encoding, found in compare(systems, folder.read_references(name), baseline=BASELINE).items():
+        references = folder.read_references(name)
+        systems = {
+            encoding: run.read_translations(name)
+            for encoding, (run, other) in group.items()
+            if name in other["bleu"] and run.read_references(name) == references
+        }
+        for encoding, found in compare(systems, references, baseline=BASELINE).items():
             out[encoding][name] = asdict(found)
     return out
 
@@ -81,7 +86,7 @@ def _group(result: Result) -> str:
     """Everything but the encoding."""
     settings = result["settings"]
     model = {key: value for key, value in settings["model"].items() if key != "positions"}
-    return json.dumps([settings["data"], model, settings["training"]], sort_keys=True)
+    return json.dumps([settings["data"], result.get("text"), model, settings["training"]], sort_keys=True)
 
 
 def _identity(result: Result) -> tuple[int, str, str]:

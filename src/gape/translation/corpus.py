@@ -44,17 +44,14 @@ class Corpus:
         return Corpus(name or self.name, tuple(self.source[i] for i in indices), tuple(self.target[i] for i in indices))
 
 
-def read_corpus(
-    source: str | Path, target: str | Path, *, name: str | None = None, drop_empty: bool | None = False
-) -> Corpus:
+def read_corpus(source: str | Path, target: str | Path, *, name: str | None = None, drop_empty: bool = False) -> Corpus:
     """Two text files, plain or xz, of which line *i* of the second translates line *i* of the first.
 
     Args:
         source: file of sentences.
         target: file of translations.
         name: of the corpus; the source's file name if None.
-        drop_empty: leave out pairs of which a side is empty instead of refusing the files. ``None``, for text that is
-            scored, refuses them and does not offer to leave them out.
+        drop_empty: leave out pairs of which a side is empty instead of refusing the files: for training text.
     """
     source, target = Path(source), Path(target)
     sentences, translations = read_lines(source), read_lines(target)
@@ -70,9 +67,9 @@ def read_corpus(
         if empty is None:
             kept.append(i)
         elif not drop_empty:
-            offer = "" if drop_empty is None else ", or pass drop_empty=True (--drop-empty)"
             raise ValueError(
-                f"{empty}, line {i + 1}: the line is empty, so the pair says nothing; remove it from both files{offer}"
+                f"{empty}, line {i + 1}: the line is empty, so the pair says nothing; remove it from both files, or, "
+                f"if it is training text, pass drop_empty=True (--drop-empty)"
             )
     if not kept:
         raise ValueError(f"{source} and {target} hold no pair of sentences")

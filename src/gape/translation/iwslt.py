@@ -12,7 +12,7 @@ from gape.translation.text import find_text, read_lines
 FOLDERS = ("iwslt15-en-vi", "iwslt15", ".")
 
 
-def read_iwslt(data_dir: Path, part: str, *, drop_empty: bool | None = None) -> Corpus:
+def read_iwslt(data_dir: Path, part: str, *, drop_empty: bool = False) -> Corpus:
     """``part.en`` and ``part.vi`` (``train``, ``tst2012`` or ``tst2013``), plain or xz, as the literature uses them.
 
     The text is tokenised and holds entities such as ``&apos;``.

@@ -23,16 +23,15 @@ def row_settings(
 
     Example:
         >>> shape = {"preset_name": "small", "data": "evbnews", "steps": 500, "seed": 147}
-        >>> list(row_settings(["gape"], **shape, changes={"layers": "1"}))
+        >>> list(row_settings(["gape"], **shape, changes={"layers": "1", "width": "256"}))  # the preset's own width
         ['gape-small-500-147,layers=1']
     """
-    name = ",".join([f"{preset_name}-{steps}-{seed}", *(f"{key}={value}" for key, value in sorted(changes.items()))])
-    return {
-        f"{encoding}-{name}": override(
-            preset(preset_name, data=data, positions=encoding, steps=steps, seed=seed), changes
-        )
-        for encoding in encodings
-    }
+    plain = preset(preset_name, data=data, steps=steps, seed=seed)
+    changed = override(plain, changes)
+    before, after = ({**vars(one.model), **vars(one.training)} for one in (plain, changed))
+    others = [f"{key}={value}" for key, value in sorted(after.items()) if before[key] != value]
+    name = ",".join([f"{preset_name}-{steps}-{seed}", *others])
+    return {f"{encoding}-{name}": changed.with_positions(encoding) for encoding in encodings}
 
 
 def run_rows(

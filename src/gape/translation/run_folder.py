@@ -55,9 +55,9 @@ class RunFolder:
             after: a complete run of fewer steps, whose weights this one begins with unless it has some. What a step
                 does depends on the seed and its number, so the run becomes what it would have become from step 0.
         """
-        begun = self.last.exists()
+        begun = self.last.exists() or self.result() is not None
         if after is not None and not begun:
-            after.refuse_to_be_prolonged_to(settings)
+            after.refuse_to_be_prolonged_to(settings, text)
         self.path.mkdir(parents=True, exist_ok=True)
         if not self._settings.exists():
             self._write(self._settings, {**settings.as_dict(), "text": text})
@@ -79,14 +79,17 @@ class RunFolder:
         ]
         if known["data"] != here["data"]:
             changed.append(f"data is {known['data']!r} there and {here['data']!r} here")
-        elif None not in (there[1], text) and there[1] != text:
-            changed.append("its text was another one")
+        elif _differ(there[1], text):
+            changed.append("its training or development text was another one")
         if changed:
             raise ValueError(f"{self.path} holds a run with other settings: {'; '.join(changed)}. Take another folder")
 
-    def refuse_to_be_prolonged_to(self, settings: Settings) -> None:
-        """Complain unless a run with ``settings`` passes through the end of this one."""
-        there, steps, longer = self.settings(), self.settings().training.steps, settings.training.steps
+    def refuse_to_be_prolonged_to(self, settings: Settings, text: str | None = None) -> None:
+        """Complain unless a run with ``settings`` on that text passes through the end of this one."""
+        there = self.settings()
+        steps, longer = there.training.steps, settings.training.steps
+        if _differ(self._read_settings()[1], text):
+            raise ValueError(f"{self.path} was trained on another text; a run that goes on from it must not be")
         if replace(there, training=replace(there.training, steps=longer)) != settings:
             raise ValueError(
                 f"{self.path} differs in more than its number of steps; a run that goes on from it must not"
@@ -113,7 +116,9 @@ class RunFolder:
         try:
             return Settings.from_dict(content), content.get("text")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{self._settings} does not hold the settings of a run: {error!r}") from error
+            raise ValueError(
+                f"{self._settings} does not hold the settings of a run: {error!r}; take another folder"
+            ) from error
 
     def result(self) -> dict[str, Any] | None:
         """What came out; None as long as the run is not complete, since it is written last."""
@@ -169,7 +174,7 @@ class RunFolder:
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise ValueError(f"{path} is damaged: {error}") from error
+            raise ValueError(f"{path} is damaged: {error}; take another folder, or remove this one") from error
 
     @staticmethod
     def _write(path: Path, content: Any) -> None:
@@ -185,7 +190,14 @@ class RunFolder:
 def _load(path: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, ValueError, LookupError, EOFError, pickle.UnpicklingError) as error:
+    except (RuntimeError, ValueError, LookupError, EOFError, pickle.UnpicklingError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ValueError(f"{path} is damaged ({reason}); remove it, and train again") from error
+        raise ValueError(
+            f"{path} is damaged ({reason}); remove its folder and train again, or take another one"
+        ) from error
     return found
+
+
+def _differ(one: str | None, other: str | None) -> bool:
+    """Whether two digests are known and not the same."""
+    return one is not None and other is not None and one != other

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
 from gape.arrays import seed_number, whole_number
@@ -96,6 +96,10 @@ class Settings:
     training: TrainingSettings
     data: str = "evbnews"
 
+    def with_positions(self, name: str) -> Settings:
+        """The same with another position encoding."""
+        return replace(self, model=replace(self.model, positions=name))
+
     def as_dict(self) -> dict[str, Any]:
         """For a JSON file; :meth:`from_dict` reads it."""
         return asdict(self)
@@ -120,41 +124,34 @@ def preset(name: str, *, data: str = "evbnews", **changes: Any) -> Settings:
     """A preset with changes, each of which is a setting of the model or of the training."""
     if name not in PRESETS:
         raise ValueError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
-    model, training = PRESETS[name]
-    for key, value in changes.items():
-        if hasattr(model, key):
-            model = replace(model, **{key: value})
-        elif hasattr(training, key):
-            training = replace(training, **{key: value})
-        else:
-            raise ValueError(f"there is no setting {key!r} of the model or its training")
-    return Settings(model, training, data)
+    return _changed(Settings(*PRESETS[name], data), changes)
 
 
 def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
-    """The settings with some changed, values as text.
+    """The settings with some changed, values as text: what ``--set`` does.
 
     Example:
         >>> override(preset("small"), {"layers": "1", "learning_rate": "3e-4"}).training.learning_rate
         0.0003
-        >>> override(preset("small"), {"depth": "1"})
+        >>> override(preset("small"), {"steps": "9"})
         Traceback (most recent call last):
-        ValueError: there is no setting 'depth' of the model or its training; there are layers, width, ...
+        ValueError: steps has an option of its own: --steps
     """
-    parts = {"model": settings.model, "training": settings.training}
-    own = ("positions", "steps", "seed")  # these have options of their own
-    known = {
-        key: (part, hint)
-        for part, of in parts.items()
-        for key, hint in get_type_hints(type(of)).items()
-        if key not in own
-    }
-    changes: dict[str, dict[str, Any]] = {part: {} for part in parts}
-    for key, text in pairs.items():
-        if key not in known:
-            raise ValueError(f"there is no setting {key!r} of the model or its training; there are {', '.join(known)}")
-        part, hint = known[key]
-        changes[part][key] = typed(text, hint, key)
-    return Settings(
-        replace(settings.model, **changes["model"]), replace(settings.training, **changes["training"]), settings.data
-    )
+    for key, option in (("positions", "--encoding"), ("steps", "--steps"), ("seed", "--seed")):
+        if key in pairs:
+            raise ValueError(f"{key} has an option of its own: {option}")
+    if "epochs" in pairs and settings.training.steps is not None:
+        raise ValueError(f"epochs={pairs['epochs']} would change nothing: the length is given by --steps")
+    hints = get_type_hints(ModelSettings) | get_type_hints(TrainingSettings)
+    return _changed(settings, {key: typed(text, hints.get(key, str), key) for key, text in pairs.items()})
+
+
+def _changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    parts = {part: {field.name for field in fields(getattr(settings, part))} for part in ("model", "training")}
+    known = [name for names in parts.values() for name in sorted(names)]
+    if unknown := [key for key in changes if key not in known]:
+        raise ValueError(
+            f"there is no setting {unknown[0]!r} of the model or its training; there are {', '.join(known)}"
+        )
+    model, training = ({key: value for key, value in changes.items() if key in names} for names in parts.values())
+    return replace(settings, model=replace(settings.model, **model), training=replace(settings.training, **training))

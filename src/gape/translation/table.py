@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from gape.bench.paper import printed
@@ -23,7 +24,7 @@ NAMES = {
 COLUMNS = ("tst2013 ↑", "tst2013, cased ↑", "held-out ↑", "held-out, cased ↑", "95 % interval", "p")
 NOTES = (
     "BLEU of tokenised text, lower-cased as in the paper unless marked. The paper trained on 133,317 pairs of TED "
-    "talks for 100 epochs; ours is a smaller model on 40,000 pairs of news: compare rows, not figures.",
+    "talks for 100 epochs; evbnews are 40,000 pairs of news, for a smaller model: compare rows, not figures.",
     "Held-out: articles of EVBNews that were not trained on, or the test text of a folder of your own.",
     "Interval and p: held-out, lower-cased; sacrebleu's paired bootstrap, 1,000 samples, against the sinusoidal run.",
     "The paper's LAPE rows were translated with random signs, its SPD+C row without the attention bias: see "
@@ -52,7 +53,7 @@ def translation_table(results: Iterable[Mapping[str, Any]]) -> Table:
         if encoding in NAMES:
             published = Entry(f"{printed('graph-performance', NAMES[encoding], 'MT')}")
             lines.append((name, PAPER, (published, *(Entry("") for _ in COLUMNS[1:]))))
-    return Table("translation", "English-Vietnamese translation, BLEU", COLUMNS, tuple(lines), NOTES)
+    return Table("translation", "Translation, BLEU", COLUMNS, tuple(lines), NOTES)
 
 
 def _order(result: Mapping[str, Any]) -> tuple[str, int, int]:
@@ -61,7 +62,7 @@ def _order(result: Mapping[str, Any]) -> tuple[str, int, int]:
 
 def _kind(result: Mapping[str, Any], all_results: Sequence[Mapping[str, Any]]) -> str:
     """Which of our runs: its text and steps, its seed where these differ, and settings that differ."""
-    words = ["ours", str(result["data"]), f"{result['steps']:,} steps"]
+    words = ["ours", Path(result["data"]).name, f"{result['steps']:,} steps"]
     if len({other["seed"] for other in all_results}) > 1:
         words.append(f"seed {result['seed']}")
     for part, own in (("model", {"positions"}), ("training", {"steps", "seed"})):

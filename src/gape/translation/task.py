@@ -153,6 +153,12 @@ class TranslationTask(lightning.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self.history = list(checkpoint["history"])
+        looks, seen = len(self.history), self.history[-1]["step"]
+        if not self._by_passes and seen != min(looks * self._steps_a_stretch(), self._steps):
+            raise ValueError(
+                f"the checkpoint has looked {looks} times in {seen} steps, and looks are due every "
+                f"{self._steps_a_stretch()}: it is of an older version; take another folder"
+            )
 
 
 def _spread(corpus: Corpus, sentences: int | None) -> Corpus:

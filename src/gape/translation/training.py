@@ -161,6 +161,7 @@ def _test(
     return {
         "encoding": task.run.model.positions,
         "data": task.run.data,
+        "text": splits.digest,
         "steps": int(looks[-1]["step"]),
         "seed": task.run.training.seed,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),

@@ -14,9 +14,7 @@ from gape.translation.vocabulary import Vocabulary
 TOKENS = 4096
 
 
-def readable(
-    vocabulary: Vocabulary, lines: Sequence[str], settings: ModelSettings, where: str = "the text"
-) -> list[list[int]]:
+def readable(vocabulary: Vocabulary, lines: Sequence[str], settings: ModelSettings, where: str) -> list[list[int]]:
     """The lines in pieces; one that says nothing, or more than a model of these settings can read, is refused."""
     sentences, limit = vocabulary.encode_all(lines), settings.max_positions - 1
     for number, sentence in enumerate(sentences, 1):
@@ -36,6 +34,7 @@ def translate(
     lines: Sequence[str],
     settings: BeamSettings | None = None,
     *,
+    where: str = "the text",
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[str]:
     """Translations of lines, in their order.
@@ -45,12 +44,13 @@ def translate(
         vocabulary: that the model was trained with.
         lines: sentences, tokenised as the training text was.
         settings: of the search.
+        where: the lines come from, for messages.
         progress: told how many more sentences are done.
     """
     settings = settings or BeamSettings()
     if not lines:
         return []
-    sentences = readable(vocabulary, lines, model.settings)
+    sentences = readable(vocabulary, lines, model.settings, where)
     plan = BatchPlan(tuple(len(sentence) + 1 for sentence in sentences), max(TOKENS // settings.beam, 1))
     out = [""] * len(lines)
     device, training = model.embedding.weight.device, model.training

@@ -22,7 +22,7 @@ class ModelSettings:
         attention_dropout: of attention weights.
         word_dropout: share of the tokens read that are replaced by the unknown piece in training.
         max_positions: longest sequence, in tokens.
-        pieces: size of the vocabulary.
+        pieces: size of the vocabulary that is trained for the model; the model itself takes its real size.
     """
 
     positions: str = "sinusoidal"

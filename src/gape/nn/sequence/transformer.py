@@ -1,4 +1,4 @@
-"""The translation model: an encoder-decoder transformer whose position encoding is exchanged."""
+"""An encoder-decoder transformer for sequences, whose position encoding is exchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Position encodings of the translation experiment by name."""
+"""Position encodings of sequences by name: the rows of the translation experiment."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ENCODINGS: dict[str, Callable[[Place], Positions]] = {
 def check_encoding(name: str) -> str:
     """The name itself, if it is one."""
     if name not in ENCODINGS:
-        raise ValueError(f"there is no position encoding {name!r} for translation; there are {', '.join(ENCODINGS)}")
+        raise ValueError(f"there is no position encoding {name!r} for sequences; there are {', '.join(ENCODINGS)}")
     return name
 
 

@@ -14,6 +14,10 @@ Scaling = Literal["batch", "fixed", "whitened", "none"]
 ROUNDING = {torch.float32: 1e-6, torch.float64: 1e-11}
 
 
+#: Standard deviation, relative to the mean, below which a feature is not brought to variance 1 in batches.
+ALIKE = 0.1
+
+
 class FeatureScaling(nn.Module):
     """Features to mean 0 and variance 1.
 
@@ -23,7 +27,7 @@ class FeatureScaling(nn.Module):
     Args:
         features: how many.
         kind: "batch" as ``BatchNorm1d`` does, with statistics of the batch in training and of training in evaluation,
-            and a learnt factor and shift; "fixed" with statistics of the training set taken once, by :meth:`fit`;
+            and a learnt factor and shift, but that what varies by less than a tenth of its mean stays small; "fixed" with statistics of the training set taken once, by :meth:`fit`;
             "whitened" like that, and turned into principal components, each of variance 1: what tells graphs apart may
             be a small difference of features that vary together. For features that stay as they are: those of an
             automaton that is learned soon have other components. "none" to leave features as they are.
@@ -88,18 +92,24 @@ class FeatureScaling(nn.Module):
             return scaled.to(features.dtype)
         if self.kind == "none":
             return features
+        return self._batch_normalised(features)
+
+    def _batch_normalised(self, features: Tensor) -> Tensor:
+        """As ``BatchNorm1d``, but that a feature which hardly varies is not blown up.
+
+        All nodes of a regular graph are the same to runs into a node. While such a feature is learned, the mean over
+        past batches lags behind; divided by next to no deviation, the lag would be all that evaluation sees.
+        """
         # In the features' precision, also where the parameters have been rounded to half of it.
         norm, dtype = self.norm, features.dtype
         assert norm.running_mean is not None
         assert norm.running_var is not None
         assert norm.momentum is not None
-        mean, variance = norm.running_mean.to(dtype), norm.running_var.to(dtype)
-        # One row has no variance: as in evaluation.
-        training = self.training and len(features) > 1
-        scaled = nn.functional.batch_norm(
-            features, mean, variance, norm.weight.to(dtype), norm.bias.to(dtype), training, norm.momentum, norm.eps
-        )
-        if training and dtype != norm.weight.dtype:
-            norm.running_mean.copy_(mean)
-            norm.running_var.copy_(variance)
-        return scaled
+        if self.training and len(features) > 1:  # one row has no variance: as in evaluation
+            mean, variance = features.mean(0), features.var(0, correction=0)
+            norm.running_mean.lerp_(mean.detach().to(norm.running_mean.dtype), norm.momentum)
+            norm.running_var.lerp_(variance.detach().to(norm.running_var.dtype), norm.momentum)
+        else:
+            mean, variance = norm.running_mean.to(dtype), norm.running_var.to(dtype)
+        deviation = (variance + (ALIKE * mean).square() + norm.eps).sqrt()
+        return (features - mean) / deviation * norm.weight.to(dtype) + norm.bias.to(dtype)

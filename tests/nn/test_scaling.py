@@ -1,0 +1,34 @@
+"""Scaling of features in batches: BatchNorm where features vary, and no noise where they do not."""
+
+import pytest
+import torch
+
+from gape.nn import FeatureScaling
+
+
+def test_features_that_vary_are_batch_normalised():
+    ours, theirs = FeatureScaling(4, "batch").double(), torch.nn.BatchNorm1d(4, eps=1e-8).double()
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(5):
+        rows = torch.randn(50, 4, generator=generator, dtype=torch.float64) * 10.0 ** torch.arange(-6, 2, 2)
+        rows -= rows.mean(0)  # without a mean there is nothing for the deviation to be small against
+        torch.testing.assert_close(ours(rows), theirs(rows), rtol=1e-6, atol=1e-9)
+    # Up to BatchNorm's correction of the running variance by 50/49.
+    torch.testing.assert_close(ours.eval()(rows), theirs.eval()(rows), rtol=2e-2, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_feature_the_same_everywhere_stays_small_while_it_is_learned(dtype):
+    """All nodes of a regular graph: each step moves the feature a little, and the mean over past batches lags."""
+    scaling = FeatureScaling(1, "batch").to(dtype)
+    for step in range(200):
+        rows = torch.full((30, 1), 1.0 + 1e-3 * step, dtype=dtype)
+        assert scaling(rows).abs().max() < 1e-4
+    assert scaling.eval()(rows).abs().max() < 0.2  # BatchNorm: about 100
+
+
+def test_one_row_is_scaled_as_in_evaluation():
+    scaling = FeatureScaling(2, "batch")
+    scaling(torch.randn(20, 2, generator=torch.Generator().manual_seed(1)))
+    row = torch.tensor([[0.3, -0.2]])
+    assert torch.equal(scaling(row), scaling.eval()(row))

@@ -27,10 +27,11 @@ class FeatureScaling(nn.Module):
     Args:
         features: how many.
         kind: "batch" as ``BatchNorm1d`` does, with statistics of the batch in training and of training in evaluation,
-            and a learnt factor and shift, but that what varies by less than a tenth of its mean stays small; "fixed" with statistics of the training set taken once, by :meth:`fit`;
-            "whitened" like that, and turned into principal components, each of variance 1: what tells graphs apart may
-            be a small difference of features that vary together. For features that stay as they are: those of an
-            automaton that is learned soon have other components. "none" to leave features as they are.
+            and a learnt factor and shift, but that what varies by less than a tenth of its mean stays small; "fixed"
+            with statistics of the training set taken once, by :meth:`fit`; "whitened" like that, and turned into
+            principal components, each of variance 1: what tells graphs apart may be a small difference of features that
+            vary together. For features that stay as they are: those of an automaton that is learned soon have other
+            components. "none" to leave features as they are.
 
     Example:
         >>> scaling = FeatureScaling(1, "fixed").fit(torch.tensor([[1.0], [3.0]]))

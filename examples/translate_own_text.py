@@ -8,9 +8,9 @@ Needs Lightning, sentencepiece and sacrebleu: pip install 'gape[mt]'
 
 import random
 import tempfile
+from pathlib import Path
 
-from gape.translation import Corpus, Splits, preset
-from gape.translation.training import train
+from gape.translation import Corpus, RunFolder, Splits, preset, train, translate
 
 chance = random.Random(0)
 words = ["one", "two", "three", "four"]
@@ -28,7 +28,9 @@ bleu = {}
 for positions in ("gape", "none"):
     settings = preset("small", data="backwards", positions=positions, **tiny, **short)
     with tempfile.TemporaryDirectory() as folder:
-        result = train(settings, splits, folder)  # settings, checkpoints, translations and scores stay in the folder
+        result = train(settings, splits, folder)  # writes settings, checkpoints, translations and scores there
+        model, vocabulary = RunFolder(Path(folder)).load()  # the best checkpoint
+        print(f"{positions} translates: {translate(model, vocabulary, ['one two three four'])[0]}")
     bleu[positions] = result["bleu"]["test"]["lower-cased"]
     print(f"{positions}: BLEU {bleu[positions]:.0f}")
 print("positions matter:", bleu["gape"] > bleu["none"] + 10)

@@ -9,6 +9,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that no file can be put at, before the work of which the file is the end.
+
+    Example:
+        >>> check_writable("/dev/null")
+        Traceback (most recent call last):
+        ValueError: /dev/null is no file that could be replaced (a folder or a device); name another one
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is no file that could be replaced (a folder or a device); name another one")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} for {path.name}; make it first")
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path in the same folder, renamed to ``path`` if the block ends well and removed if it does not.
@@ -24,7 +39,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         ...     os.listdir(folder)
         ['greeting.txt']
     """
-    path = Path(path)
+    path = Path(path).resolve()  # a link stays, and what it points to is replaced
+    check_writable(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         yield temporary

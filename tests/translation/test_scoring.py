@@ -121,3 +121,12 @@ def test_score_command_refuses_files_that_do_not_fit_with_file_and_line(tmp_path
         main(["translate", "score", str(tmp_path / "said.vi"), str(tmp_path / "meant.vi")])
     assert exit_.value.code not in (0, None)
     assert re.search(complaint, capsys.readouterr().err.replace("\n", " "))
+
+
+def test_a_system_that_says_the_same_does_not_differ():
+    lines = ["một hai ba bốn năm", "sáu bảy tám chín mười", "hai ba bốn năm sáu"]
+    said = [*lines[:2], "khác"]
+    found = compare({"base": said, "same": list(said), "better": lines}, lines, baseline="base", samples=100)
+    assert found["same"].p_value == 1.0
+    assert found["base"].p_value is None
+    assert found["better"].bleu > found["same"].bleu == found["base"].bleu

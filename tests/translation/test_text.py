@@ -151,5 +151,5 @@ def test_own_folders_may_hold_other_languages_and_only_training_pairs_are_droppe
     with pytest.raises(ValueError, match="--languages is for a folder of your own; evbnews is en-vi, got 'vi-en'"):
         load_splits("evbnews", languages=("vi", "en"))
     write("test.fr", "\n")
-    with pytest.raises(ValueError, match=r"test.fr, line 1: the line is empty.*if it is training text"):
+    with pytest.raises(ValueError, match=r"test.fr, line 1: the line is empty.*In training text"):
         load_splits(str(folder), drop_empty=True, languages=("de", "fr"))

@@ -19,9 +19,11 @@ from gape.translation.run_folder import RunFolder
 from gape.translation.schedule import next_rate
 from gape.translation.settings import PRESETS, Settings, TrainingSettings, preset
 from gape.translation.table import translation_table
+from gape.translation.text import read_lines
 from gape.translation.training import train
 from gape.translation.translator import translate
 from gape.translation.unfinished import Unfinished
+from gape.translation.vocabulary import Vocabulary
 
 
 def settings(positions="sinusoidal", **changes) -> Settings:
@@ -30,11 +32,16 @@ def settings(positions="sinusoidal", **changes) -> Settings:
     return preset("small", data="mirror", positions=positions, **{**small, **short, **changes})
 
 
+def begin(folder, of, mirror) -> None:
+    """A run that was interrupted before its first look."""
+    RunFolder(folder).begin(of, Vocabulary.train(mirror.train, of.model.pieces), mirror.digest)
+
+
 def test_resumed_training_ends_with_the_same_bits(mirror, tmp_path):
     whole = train(settings(), mirror, tmp_path / "whole")
-    with pytest.raises(Unfinished, match="after 1 of 3 stretches; run it again"):
+    with pytest.raises(Unfinished, match="after 1 of 3 looks at the development text; run it again"):
         train(settings(), mirror, tmp_path / "parts", minutes=0)
-    with pytest.raises(Unfinished, match="after 2 of 3 stretches"):
+    with pytest.raises(Unfinished, match="after 2 of 3 looks"):
         train(settings(), mirror, tmp_path / "parts", minutes=0)
     assert RunFolder(tmp_path / "parts").result() is None
     parts = train(settings(), mirror, tmp_path / "parts")
@@ -61,26 +68,28 @@ def test_a_prolonged_run_ends_with_the_bits_of_a_long_one(mirror, tmp_path):
     assert all(torch.equal(tensor, b["state_dict"][name]) for name, tensor in a["state_dict"].items())
     assert (long["bleu"], long["best_step"], long["steps"]) == (whole["bleu"], whole["best_step"], 6)
     assert RunFolder(tmp_path / "short").result()["steps"] == 4
+    with pytest.raises(FileNotFoundError, match=r"there is no run .*nowhere to go on from; train it first"):
+        train(settings(steps=6), mirror, tmp_path / "other", after=tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
     ("longer", "complaint"),
     [
-        ({"steps": 6, "seed": 3}, "differs in more than its number of steps"),
+        ({"steps": 6, "seed": 3}, "cannot be gone on from: seed is 147 there and 3 here. Only the steps may differ"),
         ({"steps": 2}, "has steps=3, expected fewer than steps=2"),
         ({"steps": None}, "has steps=3, expected fewer than steps=None"),
         ({"steps": 6}, "ends after 3 steps, and a longer run looks at the development text every 2"),
     ],
 )
 def test_only_the_beginning_of_a_run_is_prolonged(mirror, tmp_path, longer, complaint):
-    RunFolder(tmp_path / "short").begin(settings(steps=3))
+    begin(tmp_path / "short", settings(steps=3), mirror)
     with pytest.raises(ValueError, match=complaint):
         train(settings(**longer), mirror, tmp_path / "long", after=tmp_path / "short")
     assert not (tmp_path / "long").exists()
 
 
 def test_only_complete_runs_are_prolonged(mirror, tmp_path):
-    RunFolder(tmp_path / "short").begin(settings(steps=4))
+    begin(tmp_path / "short", settings(steps=4), mirror)
     with pytest.raises(ValueError, match="short is not complete; finish it first"):
         train(settings(steps=6), mirror, tmp_path / "long", after=tmp_path / "short")
 
@@ -141,7 +150,7 @@ def test_a_loss_that_is_not_a_number_stops_the_run(mirror, tmp_path):
 
 
 def test_a_folder_with_other_settings_is_left_alone(mirror, tmp_path):
-    RunFolder(tmp_path).begin(settings())
+    begin(tmp_path, settings(), mirror)
     with pytest.raises(
         ValueError, match=r"other settings: positions is 'sinusoidal' there and 'gape' here; .*Take ano"
     ):
@@ -151,10 +160,11 @@ def test_a_folder_with_other_settings_is_left_alone(mirror, tmp_path):
 def test_a_folder_refused_stays_as_it_is(mirror, tmp_path):
     """Also by a run that wants to go on from another: nothing of that one may be left behind."""
     train(settings(steps=4), mirror, tmp_path / "short")
-    RunFolder(tmp_path / "other").begin(settings("gape", steps=6))
+    begin(tmp_path / "other", settings("gape", steps=6), mirror)
+    before = sorted(path.name for path in (tmp_path / "other").iterdir())
     with pytest.raises(ValueError, match="other settings: positions is 'gape' there"):
         train(settings(steps=6), mirror, tmp_path / "other", after=tmp_path / "short")
-    assert [path.name for path in (tmp_path / "other").iterdir()] == ["settings.json"]
+    assert sorted(path.name for path in (tmp_path / "other").iterdir()) == before == ["pieces.model", "settings.json"]
 
 
 def test_a_run_does_not_go_on_with_another_text(mirror, tmp_path):
@@ -201,11 +211,27 @@ def test_weights_of_another_shape_are_named(mirror, tmp_path):
         RunFolder(tmp_path).load()
 
 
+def test_a_complete_run_does_not_answer_for_another_test_text(mirror, tmp_path):
+    train(settings(steps=2), mirror, tmp_path)
+    other = replace(mirror, tests=(mirror.tests[0].take([1, 0, *range(2, len(mirror.tests[0]))]),))
+    with pytest.raises(ValueError, match="was scored on another text test; take another folder"):
+        train(settings(steps=2), other, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "bound"), [(5, r"more than \d+ are needed"), (8000, r"at most (\d+) .--set pieces=\1")]
+)
+def test_a_vocabulary_that_does_not_fit_says_which_would(mirror, tmp_path, pieces, bound):
+    with pytest.raises(ValueError, match=rf"400 training pairs cannot give a vocabulary of pieces={pieces}: {bound}"):
+        train(settings(pieces=pieces), mirror, tmp_path)
+    train(settings(steps=2), mirror, tmp_path)  # the folder is still free
+
+
 def test_sentences_too_long_to_translate_are_refused_before_training(mirror, tmp_path):
     long = replace(mirror, tests=(Corpus("test", ("a", "fox " * 70), ("ao", "foxo")),))
-    with pytest.raises(ValueError, match=r"test, line 2: \d+ pieces, the model reads at most 63: 'fox fox"):
+    with pytest.raises(ValueError, match=r"source text test, line 2: \d+ pieces, .* at most 63, .*: 'fox fox"):
         train(settings(), long, tmp_path)
-    assert not (tmp_path / "last.ckpt").exists()
+    assert not list(tmp_path.iterdir())  # a run that never began leaves the folder for another
 
 
 def test_training_pairs_too_long_are_counted(mirror, tmp_path):
@@ -216,7 +242,7 @@ def test_training_pairs_too_long_are_counted(mirror, tmp_path):
 def test_a_run_is_not_prolonged_with_another_text_nor_if_it_is_complete(mirror, tmp_path):
     train(settings(steps=4), mirror, tmp_path / "short")
     other = replace(mirror, dev=mirror.dev.take([1, 0, *range(2, len(mirror.dev))]))
-    with pytest.raises(ValueError, match="short was trained on another text"):
+    with pytest.raises(ValueError, match=r"short cannot be gone on from: its training or development text"):
         train(settings(steps=6), other, tmp_path / "long", after=tmp_path / "short")
     whole = train(settings(steps=6), mirror, tmp_path / "long", after=tmp_path / "short")
     best = (tmp_path / "long" / "best.pt").read_bytes()
@@ -287,13 +313,18 @@ def test_results_are_compared_with_the_sinusoidal_run_and_shown_beside_the_paper
     assert by_name["sinusoidal"]["bootstrap"]["test"]["p_value"] is None
     assert 0 <= by_name["none"]["bootstrap"]["test"]["p_value"] <= 1
     assert lines == collect(tmp_path / "runs", tmp_path / "results" / "translation.jsonl")
-    table = translation_table(lines)
+    own = translation_table(lines)  # beside text of one's own the paper's figures would mean nothing
+    assert not [line for line in own.lines if line[1] == "paper"]
+    table = translation_table([*lines, {**lines[0], "encoding": "rw", "data": "evbnews"}])
     shown = {(row, kind): [entry.text for entry in entries] for row, kind, entries in table.lines}
     assert shown["sinusoidal", "paper"][0] == "32.6"
     assert shown["GAPE", "paper"][0] == "32.5"
     assert shown["GAPE", "ours"][0] == "missing"
     assert shown["no encoding", "ours, mirror, 2 steps"][2] == f"{by_name['none']['bleu']['test']['lower-cased']:.2f}"
     assert ("no encoding", "paper") not in shown
+    assert ("sinusoidal-automaton", "ours, mirror, 2 steps") in {
+        line[:2] for line in translation_table([*lines, {**lines[0], "encoding": "sinusoidal-automaton"}]).lines
+    }
     kinds = {kind for _, kind, _ in translation_table([*lines, {**by_name["none"], "seed": 1}]).lines}
     assert {"ours, mirror, 2 steps, seed 1", "ours, mirror, 2 steps, seed 147"} < kinds
     model = {**by_name["none"]["settings"]["model"], "layers": 3}
@@ -337,7 +368,7 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
     run = tmp_path / "run"
     code, out, err = call("train", "--data", tmp_path, "-e", "gape", "--steps", 4, "--minutes", 0, "-o", run)
     assert code == 3
-    assert "after 1 of 2 stretches; run it again" in out
+    assert "after 1 of 2 looks at the development text; run it again" in out
     assert "step 2: loss" in err
     code, out, _ = call("train", "--data", tmp_path, "-e", "gape", "--steps", 4, "-o", run)
     assert code == 0
@@ -352,13 +383,20 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
     (tmp_path / "bad.en").write_text("a\n\n")
     assert "bad.en, line 2: the line is empty" in call("run", run, tmp_path / "bad.en", "-o", tmp_path / "x")[2]
     missing = call("run", run, tmp_path / "test.en", "-o", tmp_path / "nowhere" / "x")[2]
-    assert f"there is no folder {tmp_path / 'nowhere'} for the translations x; make it first" in missing
+    assert f"there is no folder {tmp_path / 'nowhere'} for x; make it first" in missing
+    assert "no file that could be replaced" in call("run", run, tmp_path / "test.en", "-o", tmp_path)[2]
+    assert "is the text to translate" in call("run", run, tmp_path / "test.en", "-o", tmp_path / "test.en")[2]
+    assert call("run", run, tmp_path / "test.en", "-o", tmp_path / "test.hyp.xz")[0] == 0
+    assert read_lines(tmp_path / "test.hyp.xz") == read_lines(tmp_path / "test.hyp")
     (tmp_path / "long.en").write_text("a\n" + "fox " * 70 + "\n")
     assert "long.en, line 2: 70 pieces" in call("run", run, tmp_path / "long.en", "-o", tmp_path / "x")[2]
     assert call(*other, "gape")[0] == 0  # the run's own table, drawn with the run's own seed
     assert (tmp_path / "other.hyp").read_text() == (tmp_path / "test.hyp").read_text()
     assert "there is no setting 'depth'" in call("train", "--set", "depth=2", "-o", tmp_path / "y")[2]
-    assert "two endings such as en-vi, got 'en'" in call("train", "--languages", "en", "-o", tmp_path / "y")[2]
+    assert (
+        "--languages must be two different endings such as en-vi, got 'en'"
+        in call("train", "--languages", "en", "-o", tmp_path / "y")[2]
+    )
     assert "there is no position encoding 'gap'" in call("train", "-e", "gap", "-o", tmp_path / "y")[2]
     code, out, _ = call(
         "rows",
@@ -376,8 +414,9 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
         tmp_path / "translation.jsonl",
     )
     assert code == 0
+    assert "none: BLEU, lower-cased, " in out
     assert len(read_results(tmp_path / "translation.jsonl")) == 2
-    assert RunFolder(tmp_path / "runs" / "none-small-2-147,layers=2").settings().model.layers == 2
+    assert RunFolder(tmp_path / "runs" / f"none-small-2-147,data={tmp_path.name},layers=2").settings().model.layers == 2
 
 
 @pytest.mark.slow

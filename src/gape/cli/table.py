@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gape.atomic import replacing
+from gape.atomic import check_writable, replacing
 from gape.cli.extras import needs
 from gape.cli.options import DataDir, Results, Runs
 
@@ -22,7 +22,9 @@ def table(
             "ablation-typed, scaling, damping, directed, sizes, node-order.",
         ),
     ] = "graph-performance",
-    format_: Annotated[str, typer.Option("--format", help="text, markdown, brief (Markdown), latex or csv.")] = "text",
+    format_: Annotated[
+        str, typer.Option("--format", help="text, markdown, brief (Markdown, of graph tasks), latex or csv.")
+    ] = "text",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
     task: Annotated[str | None, typer.Option(help="Columns, separated by commas.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Rows, separated by commas.")] = None,
@@ -45,10 +47,13 @@ def table(
     """
     from gape.bench.render import render
 
+    if output is not None:
+        check_writable(output)
     if not measure and not results.is_dir() and not runs.is_dir():
         raise FileNotFoundError(
             f"there is no folder {results} and no folder {runs} here, so there are no figures of ours to show: train "
-            f"with `gape bench`, which fills {runs}, or name the folder results of a checkout by --results"
+            f"with `gape bench`, which fills {runs}, or with `gape translate rows`, or name the folder results of a "
+            f"checkout by --results"
         )
     if measure and name != "graph-runtime":
         raise ValueError(f"--measure is for graph-runtime, got {name}; its figures come from training")

@@ -80,7 +80,7 @@ def train(
     from gape.translation.settings import preset as make
     from gape.translation.unfinished import Unfinished
 
-    settings = make(preset, data=data, positions=encoding, steps=steps, seed=seed)
+    settings = make(preset, data=_name(data), positions=encoding, steps=steps, seed=seed)
     settings = override(settings, parse_pairs(set_ or []))
     session = _session(data, languages, data_dir, threads, drop_empty)
     try:
@@ -91,6 +91,7 @@ def train(
     for name, scores in result["bleu"].items():
         for kind, bleu in scores.items():
             typer.echo(f"{name}: BLEU {bleu:.2f} {kind} ({result['signatures'][kind]})")
+    typer.echo(f"{out}: translate with `gape translate run {out} INPUT -o OUTPUT`", err=True)
 
 
 @translate.command()
@@ -147,21 +148,25 @@ def run(
     """
     from rich.console import Console
 
-    from gape.atomic import replacing
+    from gape.atomic import check_writable
     from gape.translation.run_folder import RunFolder
     from gape.translation.sentence_bar import sentence_bar
     from gape.translation.settings import BeamSettings
-    from gape.translation.text import read_lines, refuse_empty
+    from gape.translation.text import read_lines, refuse_empty, write_lines
     from gape.translation.translator import translate as translate_lines
 
     settings, lines = BeamSettings(beam=beam, length_penalty=length_penalty), read_lines(source)
     refuse_empty(lines, source)
-    if not output.absolute().parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {output.parent} for the translations {output.name}; make it first")
+    check_writable(output)
+    if output.exists() and output.samefile(source):
+        raise ValueError(f"{output} is the text to translate; name another file for the translations")
     _use_threads(threads)
     transformer, vocabulary = RunFolder(model).load()
     if positions is not None:
-        transformer.exchange_positions(positions, seed=RunFolder(model).settings().training.seed)
+        trained = RunFolder(model).settings()
+        transformer.exchange_positions(positions, seed=trained.training.seed)
+        if {positions, trained.model.positions} - {"sinusoidal", "sinusoidal-automaton"}:
+            typer.echo(f"gape: the model was trained with {trained.model.positions}, not with {positions}", err=True)
     with sentence_bar(Console(stderr=True)) as show:
         done = 0
 
@@ -171,9 +176,8 @@ def run(
             show(source.name, done, len(lines))
 
         said = translate_lines(transformer, vocabulary, lines, settings, where=str(source), progress=told)
-    with replacing(output) as temporary:
-        temporary.write_text("".join(f"{line}\n" for line in said), encoding="utf-8", newline="\n")
-    typer.echo(f"{output}: {len(said):,} translations")
+    write_lines(output, said)
+    typer.echo(f"{output}: {len(said):,} {'translation' if len(said) == 1 else 'translations'}")
 
 
 @translate.command()
@@ -195,22 +199,29 @@ def rows(
     threads: ThreadsOption = 1,
     drop_empty: EmptyOption = False,
     out: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs-translation"),
-    results: Annotated[Path, typer.Option(help="File of the results.")] = Path("results/translation.jsonl"),
+    results: Annotated[
+        Path | None,
+        typer.Option(help="File of the results. Default: results/translation.jsonl; of your own text, in --out."),
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Train the rows of the paper's comparison at equal steps, compare them, and write the results.
 
-    Complete rows are skipped and interrupted ones go on. Two calls with different rows may run side by side.
+    Complete rows are skipped and interrupted ones go on; 3 is returned if there are any left. Two calls with different
+    rows may run side by side.
 
     Example: gape translate rows --steps 1500 --minutes 60
     """
     from gape.bench.overrides import parse_pairs
-    from gape.translation.collect import collect, read_results
+    from gape.translation.collect import collect
     from gape.translation.rows import ROWS, row_settings, run_rows
+    from gape.translation.run_folder import RunFolder
+    from gape.translation.splits import NAMES
 
-    names = [name.strip() for name in encoding.split(",")] if encoding else list(ROWS)
+    names = list(ROWS) if encoding is None else [name.strip() for name in encoding.split(",")]
+    results = results or (Path("results") if data in NAMES else out) / "translation.jsonl"
     changes = parse_pairs(set_ or [])
-    rows_of = partial(row_settings, names, preset_name=preset, data=data, seed=seed, changes=changes)
+    rows_of = partial(row_settings, names, preset_name=preset, data=_name(data), seed=seed, changes=changes)
     runs = rows_of(steps=steps)
     shorter: dict[str, Path] = {}
     if after is not None:
@@ -225,7 +236,20 @@ def rows(
         collect(out, results)
     for line in left:
         typer.echo(line)
-    typer.echo(f"{results}: {len(read_results(results))} results; see `gape table translation`")
+    for name in runs:
+        if (result := RunFolder(out / name).result()) is not None:
+            scores = ", ".join(f"{scored['lower-cased']:.2f} on {text}" for text, scored in result["bleu"].items())
+            typer.echo(f"{result['encoding']}: BLEU, lower-cased, {scores}")
+    typer.echo(f"{results}: compared with sinusoidal; see `gape table translation --results {results.parent}`")
+    if left:
+        raise typer.Exit(3)
+
+
+def _name(data: str) -> str:
+    """What the text is called: of a folder its last name, however it is written."""
+    from gape.translation.splits import NAMES
+
+    return data if data in NAMES else Path(data).resolve().name
 
 
 def _use_threads(threads: int | None) -> None:
@@ -240,7 +264,7 @@ def _session(data: str, languages: str, data_dir: Path | None, threads: int | No
     from gape.translation.session import Session
 
     source, _, target = languages.partition("-")
-    if not source or not target or "-" in target:
-        raise ValueError(f"--languages must be two endings such as en-vi, got {languages!r}")
+    if not source or not target or "-" in target or source == target:
+        raise ValueError(f"--languages must be two different endings such as en-vi, got {languages!r}")
     _use_threads(threads)
     return Session.open(data, data_dir, drop_empty=drop_empty, languages=(source, target))

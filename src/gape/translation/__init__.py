@@ -2,8 +2,10 @@
 
 from gape.translation.beam import Hypothesis, beam_search
 from gape.translation.corpus import Corpus, read_corpus
+from gape.translation.run_folder import RunFolder
 from gape.translation.settings import BeamSettings, Settings, TrainingSettings, preset
 from gape.translation.splits import Splits, load_splits
+from gape.translation.training import train
 from gape.translation.translator import translate
 from gape.translation.vocabulary import Vocabulary
 
@@ -11,6 +13,7 @@ __all__ = [
     "BeamSettings",
     "Corpus",
     "Hypothesis",
+    "RunFolder",
     "Settings",
     "Splits",
     "TrainingSettings",
@@ -19,5 +22,6 @@ __all__ = [
     "load_splits",
     "preset",
     "read_corpus",
+    "train",
     "translate",
 ]

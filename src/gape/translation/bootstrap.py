@@ -17,7 +17,8 @@ class Comparison:
         bleu: of the system.
         low: end of its 95 % confidence interval.
         high: other end.
-        p_value: sacrebleu's, of no difference from the baseline; None for the baseline itself.
+        p_value: sacrebleu's, of no difference from the baseline; 1 where it says the same as the baseline, line by line
+            (sacrebleu gives 0.001 there); None for the baseline itself.
     """
 
     bleu: float
@@ -54,7 +55,9 @@ def compare(
         n_samples=samples,
     )
     results: list[Any] = test()[1]["BLEU"]
-    return {
-        name: Comparison(result.score, result.mean - result.ci, result.mean + result.ci, result.p_value)
-        for name, result in zip(names, results, strict=True)
-    }
+    found = {}
+    for name, result in zip(names, results, strict=True):
+        same = name != baseline and list(systems[name]) == list(systems[baseline])
+        p_value = 1.0 if same else result.p_value
+        found[name] = Comparison(result.score, result.mean - result.ci, result.mean + result.ci, p_value)
+    return found

@@ -68,8 +68,8 @@ def read_corpus(source: str | Path, target: str | Path, *, name: str | None = No
             kept.append(i)
         elif not drop_empty:
             raise ValueError(
-                f"{empty}, line {i + 1}: the line is empty, so the pair says nothing; remove it from both files, or, "
-                f"if it is training text, pass drop_empty=True (--drop-empty)"
+                f"{empty}, line {i + 1}: the line is empty, so the pair says nothing; remove it from both files. "
+                f"In training text, drop_empty=True (--drop-empty) leaves such pairs out"
             )
     if not kept:
         raise ValueError(f"{source} and {target} hold no pair of sentences")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from gape.nn.sequence import make_positions
 from gape.translation.settings import Settings, override, preset
 from gape.translation.unfinished import Unfinished
 
@@ -30,8 +31,14 @@ def row_settings(
     changed = override(plain, changes)
     before, after = ({**vars(one.model), **vars(one.training)} for one in (plain, changed))
     others = [f"{key}={value}" for key, value in sorted(after.items()) if before[key] != value]
+    if data != "evbnews":
+        others.insert(0, f"data={data}")
     name = ",".join([f"{preset_name}-{steps}-{seed}", *others])
-    return {f"{encoding}-{name}": changed.with_positions(encoding) for encoding in encodings}
+    runs = {f"{encoding}-{name}": changed.with_positions(encoding) for encoding in encodings}
+    for run in runs.values():  # what cannot be built is found before hours of training, not between them
+        model = run.model
+        make_positions(model.positions, width=model.width, heads=model.heads, limit=model.max_positions)
+    return runs
 
 
 def run_rows(

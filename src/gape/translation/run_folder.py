@@ -14,8 +14,8 @@ import torch
 
 from gape.atomic import replacing
 from gape.nn.sequence import Transformer
-from gape.translation.settings import Settings
-from gape.translation.text import read_lines
+from gape.translation.settings import Settings, differences
+from gape.translation.text import read_lines, write_lines
 from gape.translation.vocabulary import Vocabulary
 
 
@@ -28,6 +28,11 @@ class RunFolder:
     """
 
     path: Path
+
+    @property
+    def begun(self) -> bool:
+        """Whether a run has written its first files."""
+        return self._settings.exists()
 
     @property
     def vocabulary(self) -> Path:
@@ -46,54 +51,57 @@ class RunFolder:
     def translations(self, name: str) -> Path:
         return self.path / f"{name}.hyp.txt"
 
-    def begin(self, settings: Settings, text: str | None = None, after: RunFolder | None = None) -> None:
-        """Write the settings; if there are some, they must be the same.
+    def refuse(self, settings: Settings, text: str | None = None, after: RunFolder | None = None) -> None:
+        """Complain if this folder, or the run to go on from, does not fit; nothing is written.
 
         Args:
-            settings: of the run.
+            settings: of the run that wants the folder.
             text: digest of its text, which must not change either.
-            after: a complete run of fewer steps, whose weights this one begins with unless it has some. What a step
-                does depends on the seed and its number, so the run becomes what it would have become from step 0.
+            after: a complete run of fewer steps, to go on from.
         """
-        begun = self.last.exists() or self.result() is not None
-        if after is not None and not begun:
-            after.refuse_to_be_prolonged_to(settings, text)
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self.path} is a file; name a folder for the run")
+        if self._settings.exists():
+            there, known = self._read_settings()
+            changed = differences(there, settings)
+            if there.data == settings.data and _differ(known, text):
+                changed.append("its training or development text was another one")
+            if changed:
+                other = "; ".join(changed)
+                raise ValueError(
+                    f"{self.path} holds a run with other settings: {other}. Take another folder, or remove this one"
+                )
+        elif after is not None:
+            after._refuse_to_be_prolonged_to(settings, text)
+
+    def begin(self, settings: Settings, vocabulary: Vocabulary, text: str, after: RunFolder | None = None) -> None:
+        """Write the first files, unless they are there.
+
+        Whatever can go wrong before the first step has gone well by now. With ``after``, the run begins with the
+        weights of that one: what a step does depends on the seed and its number, so the run becomes what it would have
+        become from step 0.
+        """
+        if self._settings.exists():
+            return
         self.path.mkdir(parents=True, exist_ok=True)
-        if not self._settings.exists():
-            self._write(self._settings, {**settings.as_dict(), "text": text})
-        else:
-            self._refuse_others(settings, text)
-        if after is not None and not begun:
-            for name in ("vocabulary", "best", "last"):  # in this order: who finds the last resumes from it
+        vocabulary.save(self.vocabulary)
+        if after is not None:
+            for name in ("best", "last"):
                 with replacing(getattr(self, name)) as temporary:
                     shutil.copyfile(getattr(after, name), temporary)
+        self._write(self._settings, {**settings.as_dict(), "text": text})  # last: a run that has it has begun
 
-    def _refuse_others(self, settings: Settings, text: str | None) -> None:
-        there = self._read_settings()
-        known, here = there[0].as_dict(), settings.as_dict()
-        changed = [
-            f"{key} is {known[part][key]!r} there and {value!r} here"
-            for part in ("model", "training")
-            for key, value in here[part].items()
-            if known[part][key] != value
-        ]
-        if known["data"] != here["data"]:
-            changed.append(f"data is {known['data']!r} there and {here['data']!r} here")
-        elif _differ(there[1], text):
-            changed.append("its training or development text was another one")
-        if changed:
-            raise ValueError(f"{self.path} holds a run with other settings: {'; '.join(changed)}. Take another folder")
-
-    def refuse_to_be_prolonged_to(self, settings: Settings, text: str | None = None) -> None:
+    def _refuse_to_be_prolonged_to(self, settings: Settings, text: str | None) -> None:
         """Complain unless a run with ``settings`` on that text passes through the end of this one."""
-        there = self.settings()
+        if not self._settings.is_file():
+            raise FileNotFoundError(f"there is no run {self.path} to go on from; train it first")
+        there, known = self._read_settings()
         steps, longer = there.training.steps, settings.training.steps
-        if _differ(self._read_settings()[1], text):
-            raise ValueError(f"{self.path} was trained on another text; a run that goes on from it must not be")
-        if replace(there, training=replace(there.training, steps=longer)) != settings:
-            raise ValueError(
-                f"{self.path} differs in more than its number of steps; a run that goes on from it must not"
-            )
+        other = differences(replace(there, training=replace(there.training, steps=longer)), settings)
+        if _differ(known, text):
+            other.append("its training or development text was another one")
+        if other:
+            raise ValueError(f"{self.path} cannot be gone on from: {'; '.join(other)}. Only the steps may differ")
         if steps is None or longer is None or steps >= longer:
             raise ValueError(f"{self.path} has steps={steps}, expected fewer than steps={longer} of the run to come")
         every = there.training.validate_every
@@ -132,14 +140,14 @@ class RunFolder:
         self._write(self.path / "history.json", history)
 
     def write_translations(self, name: str, lines: Sequence[str]) -> None:
-        self._write_lines(self.translations(name), lines)
+        write_lines(self.translations(name), lines)
 
     def read_translations(self, name: str) -> list[str]:
         return read_lines(self.translations(name))
 
     def write_references(self, name: str, lines: Sequence[str]) -> None:
         """What the translations are compared with, kept beside them."""
-        self._write_lines(self.path / f"{name}.ref.txt", lines)
+        write_lines(self.path / f"{name}.ref.txt", lines)
 
     def read_references(self, name: str) -> list[str]:
         return read_lines(self.path / f"{name}.ref.txt")
@@ -180,11 +188,6 @@ class RunFolder:
     def _write(path: Path, content: Any) -> None:
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(content, indent=1) + "\n")
-
-    @staticmethod
-    def _write_lines(path: Path, lines: Sequence[str]) -> None:
-        with replacing(path) as temporary:
-            temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
 
 def _load(path: Path) -> dict[str, Any]:

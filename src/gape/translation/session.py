@@ -40,7 +40,9 @@ class Session:
     ) -> dict[str, Any]:
         """Train and test one run; see :func:`gape.translation.training.train`."""
         self.console.print(
-            f"{folder}: {settings.model.positions}, {self.splits.train!r}", highlight=False, soft_wrap=True
+            f"{folder}: {settings.model.positions}, {len(self.splits.train):,} training pairs",
+            highlight=False,
+            soft_wrap=True,
         )
         with sentence_bar(self.console) as show:
             return train(

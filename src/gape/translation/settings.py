@@ -127,6 +127,10 @@ def preset(name: str, *, data: str = "evbnews", **changes: Any) -> Settings:
     return _changed(Settings(*PRESETS[name], data), changes)
 
 
+#: Settings that have options of their own.
+_OPTIONS = {"positions": "--encoding", "steps": "--steps", "seed": "--seed"}
+
+
 def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
     """The settings with some changed, values as text: what ``--set`` does.
 
@@ -137,7 +141,7 @@ def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
         Traceback (most recent call last):
         ValueError: steps has an option of its own: --steps
     """
-    for key, option in (("positions", "--encoding"), ("steps", "--steps"), ("seed", "--seed")):
+    for key, option in _OPTIONS.items():
         if key in pairs:
             raise ValueError(f"{key} has an option of its own: {option}")
     if "epochs" in pairs and settings.training.steps is not None:
@@ -146,12 +150,21 @@ def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
     return _changed(settings, {key: typed(text, hints.get(key, str), key) for key, text in pairs.items()})
 
 
+def differences(there: Settings, here: Settings) -> list[str]:
+    """In which settings two runs differ, in words.
+
+    >>> differences(preset("small"), preset("small", layers=3))
+    ['layers is 2 there and 3 here']
+    """
+    known, new = ({"data": one.data, **vars(one.model), **vars(one.training)} for one in (there, here))
+    return [f"{key} is {known[key]!r} there and {value!r} here" for key, value in new.items() if known[key] != value]
+
+
 def _changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    parts = {part: {field.name for field in fields(getattr(settings, part))} for part in ("model", "training")}
-    known = [name for names in parts.values() for name in sorted(names)]
+    parts = {part: [field.name for field in fields(getattr(settings, part))] for part in ("model", "training")}
+    known = [name for names in parts.values() for name in names]
     if unknown := [key for key in changes if key not in known]:
-        raise ValueError(
-            f"there is no setting {unknown[0]!r} of the model or its training; there are {', '.join(known)}"
-        )
+        listed = ", ".join(name for name in known if name not in _OPTIONS)
+        raise ValueError(f"there is no setting {unknown[0]!r} of the model or its training; there are {listed}")
     model, training = ({key: value for key, value in changes.items() if key in names} for names in parts.values())
     return replace(settings, model=replace(settings.model, **model), training=replace(settings.training, **training))

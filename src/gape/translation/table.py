@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from gape.bench.paper import printed
+from gape.bench.summary import Summary
 from gape.bench.tables import MISSING, PAPER, Entry, Table
 from gape.translation.rows import ROWS
+from gape.translation.splits import NAMES as DATA
 
 #: Encoding: row of the paper's table.
 NAMES = {
@@ -43,16 +44,19 @@ def translation_table(results: Iterable[Mapping[str, Any]]) -> Table:
         'missing'
     """
     found = list(results)
+    others = sorted({result["encoding"] for result in found} - set(ROWS))
+    # The paper's figures are for English-Vietnamese; they mean nothing beside other text alone.
+    published = not found or any(result["data"] in DATA for result in found)
     lines: list[tuple[str, str, tuple[Entry, ...]]] = []
-    for encoding in ROWS:
-        name = {"none": "no encoding", "sinusoidal": "sinusoidal"}.get(encoding) or NAMES[encoding]
+    for encoding in (*ROWS, *others):
+        name = {"none": "no encoding", "sinusoidal": "sinusoidal"}.get(encoding) or NAMES.get(encoding, encoding)
         runs = [result for result in found if result["encoding"] == encoding]
         if not runs:
             lines.append((name, "ours", (Entry(MISSING), *(Entry("") for _ in COLUMNS[1:]))))
         lines += [(name, _kind(run, found), _entries(run)) for run in sorted(runs, key=_order)]
-        if encoding in NAMES:
-            published = Entry(f"{printed('graph-performance', NAMES[encoding], 'MT')}")
-            lines.append((name, PAPER, (published, *(Entry("") for _ in COLUMNS[1:]))))
+        if encoding in NAMES and published:
+            figure = Entry(f"{printed('graph-performance', NAMES[encoding], 'MT')}")
+            lines.append((name, PAPER, (figure, *(Entry("") for _ in COLUMNS[1:]))))
     return Table("translation", "Translation, BLEU", COLUMNS, tuple(lines), NOTES)
 
 
@@ -62,7 +66,8 @@ def _order(result: Mapping[str, Any]) -> tuple[str, int, int]:
 
 def _kind(result: Mapping[str, Any], all_results: Sequence[Mapping[str, Any]]) -> str:
     """Which of our runs: its text and steps, its seed where these differ, and settings that differ."""
-    words = ["ours", Path(result["data"]).name, f"{result['steps']:,} steps"]
+    words = ["ours", result["data"], f"{result['steps']:,} steps"]
+    all_results = [other for other in all_results if other["data"] == result["data"]]
     if len({other["seed"] for other in all_results}) > 1:
         words.append(f"seed {result['seed']}")
     for part, own in (("model", {"positions"}), ("training", {"steps", "seed"})):
@@ -73,15 +78,14 @@ def _kind(result: Mapping[str, Any], all_results: Sequence[Mapping[str, Any]]) -
 
 
 def _entries(result: Mapping[str, Any]) -> tuple[Entry, ...]:
-    texts = []
+    entries = []
     for corpus in ("tst2013", "test"):
         for kind in ("lower-cased", "cased"):
             bleu = result["bleu"].get(corpus, {}).get(kind)
-            texts.append("" if bleu is None else f"{bleu:.2f}")
+            entries.append(Entry("") if bleu is None else Entry(f"{bleu:.2f}", summary=Summary((bleu,), 2)))
     against = result.get("bootstrap", {}).get("test")
     if against is None:
-        texts += ["", ""]
-    else:
-        p = against["p_value"]
-        texts += [f"{against['low']:.2f}–{against['high']:.2f}", "" if p is None else f"{p:.3f}"]
-    return tuple(Entry(text) for text in texts)
+        return (*entries, Entry(""), Entry(""))
+    p = against["p_value"]
+    interval = Entry(f"{against['low']:.2f}–{against['high']:.2f}")
+    return (*entries, interval, Entry("") if p is None else Entry(f"{p:.3f}", summary=Summary((p,), 3)))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import codecs
 import lzma
+from collections.abc import Sequence
 from pathlib import Path
+
+from gape.atomic import replacing
 
 
 def read_lines(path: str | Path) -> list[str]:
@@ -43,6 +46,13 @@ def _decode(line: bytes, path: Path, number: int) -> str:
             f"{path}, line {number}: byte {error.start + 1} ({line[error.start]:#04x}) is not UTF-8 in "
             f"{line[:60]!r}; convert the file, for instance with iconv -t UTF-8"
         ) from error
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> None:
+    """What :func:`read_lines` reads, whole or not at all; compressed if the name ends in ``.xz``."""
+    content = "".join(f"{line}\n" for line in lines).encode()
+    with replacing(path) as temporary:
+        temporary.write_bytes(lzma.compress(content) if path.suffix == ".xz" else content)
 
 
 def find_text(folder: Path, name: str) -> Path | None:

@@ -54,30 +54,36 @@ def train(
         data_dir: where untokenised references are looked for.
         after: a complete run of fewer steps and otherwise the same settings, to go on from.
     """
-    run = RunFolder(Path(folder))
-    run.begin(settings, splits.digest, None if after is None else RunFolder(Path(after)))
+    run, shorter = RunFolder(Path(folder)), None if after is None else RunFolder(Path(after))
+    run.refuse(settings, splits.digest, shorter)
     result = run.result()
     if result is not None:
+        for corpus in splits.tests:
+            if corpus.name in result["bleu"] and run.read_references(corpus.name) != list(corpus.target):
+                raise ValueError(f"{run.path} was scored on another text {corpus.name}; take another folder")
         return result
-    vocabulary = _vocabulary(run, splits.train, settings)
+    vocabulary = _vocabulary(run, shorter, splits.train, settings)
     for corpus in (splits.dev, *splits.tests):  # before hours of training, not after them
-        readable(vocabulary, corpus.source, settings.model, corpus.name)
+        readable(vocabulary, corpus.source, settings.model, f"source text {corpus.name}")
     prepared = prepare(splits.train, vocabulary, longest=settings.model.max_positions - 1)
     task = TranslationTask(settings, vocabulary, prepared, splits.dev)
+    run.begin(settings, vocabulary, splits.digest, shorter)
     _fit(task, run, minutes, callbacks)
     if len(task.history) < task.stretches():
         raise Unfinished(
-            f"{run.path}: the time was over after {len(task.history)} of {task.stretches()} stretches; run it again"
+            f"{run.path}: the time was over after {len(task.history)} of {task.stretches()} looks at the development "
+            f"text; run it again to go on"
         )
     result = _test(task, run, splits, progress, data_dir)
     run.write_result(result)
     return result
 
 
-def _vocabulary(run: RunFolder, corpus: Corpus, settings: Settings) -> Vocabulary:
-    if not run.vocabulary.exists():
-        Vocabulary.train(corpus, settings.model.pieces).save(run.vocabulary)
-    return Vocabulary.load(run.vocabulary)
+def _vocabulary(run: RunFolder, shorter: RunFolder | None, corpus: Corpus, settings: Settings) -> Vocabulary:
+    for begun in (run, shorter):
+        if begun is not None and begun.begun:
+            return Vocabulary.load(begun.vocabulary)
+    return Vocabulary.train(corpus, settings.model.pieces)
 
 
 def _fit(task: TranslationTask, run: RunFolder, minutes: float | None, callbacks: Sequence[Callback]) -> None:

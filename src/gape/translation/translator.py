@@ -22,8 +22,8 @@ def readable(vocabulary: Vocabulary, lines: Sequence[str], settings: ModelSettin
             raise ValueError(f"{where}, line {number}: {lines[number - 1]!r} has no words; leave it out")
         if len(sentence) > limit:
             raise ValueError(
-                f"{where}, line {number}: {len(sentence)} pieces, the model reads at most {limit}: "
-                f"{lines[number - 1][:60]!r}…; split it"
+                f"{where}, line {number}: {len(sentence)} pieces, the model reads at most {limit}, one less than "
+                f"max_positions: {lines[number - 1][:60]!r}…; split it"
             )
     return sentences
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,9 @@ class Vocabulary:
                 minloglevel=2,
             )
         except RuntimeError as error:
-            raise ValueError(f"{corpus!r} cannot give a vocabulary of {size} pieces: {error}") from error
+            raise ValueError(
+                f"{len(corpus):,} training pairs cannot give a vocabulary of pieces={size}: {_bound(str(error))}"
+            ) from error
         return cls(written.getvalue())
 
     @classmethod
@@ -101,6 +104,21 @@ class Vocabulary:
         """The text of a sequence of pieces; begin, end and padding have none."""
         text: str = self._processor.decode(list(pieces))
         return text
+
+
+def _bound(reason: str) -> str:
+    """What sentencepiece says about the size, in words of ours; what else it says as it is.
+
+    >>> _bound("... Vocabulary size too high (8000). Please set it to a value <= 7978.")
+    'at most 7978 (--set pieces=7978)'
+    >>> _bound("... Vocabulary size is smaller than required_chars. 10 vs 64. Increase ...")
+    'more than 64 are needed, its characters alone (--set pieces=…)'
+    """
+    if most := re.search(r"value <= (\d+)", reason):
+        return f"at most {most[1]} (--set pieces={most[1]})"
+    if least := re.search(r"required_chars\. \d+ vs (\d+)", reason):
+        return f"more than {least[1]} are needed, its characters alone (--set pieces=…)"
+    return reason
 
 
 def _sentencepiece() -> Any:

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gape.arrays import whole_number
 from gape.nn.sequence.cross_entropy import cross_entropy
 from gape.nn.sequence.dropout import Dropout
 from gape.nn.sequence.layers import DecoderLayer, EncoderLayer
@@ -25,7 +26,7 @@ class Transformer(nn.Module):
 
     Args:
         settings: shape and position encoding.
-        vocabulary: number of pieces.
+        vocabulary: number of pieces, of which 0 to 3 are padding, unknown, begin and end.
         seed: of the weights and of GAPE's automaton.
 
     Example:
@@ -40,6 +41,9 @@ class Transformer(nn.Module):
 
     def __init__(self, settings: ModelSettings, vocabulary: int, *, seed: int = 0) -> None:
         super().__init__()
+        if not isinstance(settings, ModelSettings):
+            raise TypeError(f"settings must be ModelSettings(positions=…), got {settings!r}")
+        whole_number(vocabulary, "vocabulary", at_least=END + 1)
         self.settings = settings
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -106,6 +110,11 @@ class Transformer(nn.Module):
         return cross_entropy(x, self.embedding.weight[self.sayable], rank[expected[present]], label_smoothing)
 
     def _decode(self, source: Tensor, target: Tensor) -> Tensor:
+        if source.dim() != 2 or target.dim() != 2 or len(source) != len(target):
+            raise ValueError(
+                f"source and target must be [batch, length] with as many rows, got {list(source.shape)} and "
+                f"{list(target.shape)}"
+            )
         memory, source_mask = self.encode(source)
         x = self._embed(target)
         mask = self.causal_mask(target.shape[1])

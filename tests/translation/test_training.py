@@ -11,6 +11,7 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 
+from gape.bench.lock import locked
 from gape.bench.render import render
 from gape.cli import main
 from gape.translation.collect import collect, read_results
@@ -112,6 +113,12 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(mirror, tmp_path):
     a, b = (torch.load(tmp_path / name / "last.ckpt", weights_only=True) for name in ("killed", "whole"))
     assert all(torch.equal(tensor, b["state_dict"][name]) for name, tensor in a["state_dict"].items())
     assert (killed["bleu"], killed["best_step"]) == (whole["bleu"], whole["best_step"])
+
+
+def test_two_processes_do_not_train_in_one_folder(mirror, tmp_path):
+    with locked(tmp_path), pytest.raises(ValueError, match="is being run by another process; wait for it"):
+        train(settings(), mirror, tmp_path)
+    assert not RunFolder(tmp_path).begun
 
 
 def test_of_equally_good_looks_the_last_is_kept_and_named(mirror, tmp_path):

@@ -15,6 +15,7 @@ from lightning.pytorch.callbacks import Callback, ProgressBar
 
 from gape.atomic import replacing
 from gape.bench.fit import fit
+from gape.bench.lock import locked
 from gape.translation.corpus import Corpus
 from gape.translation.iwslt import read_raw_reference
 from gape.translation.prepared import prepare
@@ -67,15 +68,17 @@ def train(
         readable(vocabulary, corpus.source, settings.model, f"source text {corpus.name}")
     prepared = prepare(splits.train, vocabulary, longest=settings.model.max_positions - 1)
     task = TranslationTask(settings, vocabulary, prepared, splits.dev)
-    run.begin(settings, vocabulary, splits.digest, shorter)
-    _fit(task, run, minutes, callbacks)
-    if len(task.history) < task.stretches():
-        raise Unfinished(
-            f"{run.path}: the time was over after {len(task.history)} of {task.stretches()} looks at the development "
-            f"text; run it again to go on"
-        )
-    result = _test(task, run, splits, progress, data_dir)
-    run.write_result(result)
+    run.path.mkdir(parents=True, exist_ok=True)
+    with locked(run.path):
+        run.begin(settings, vocabulary, splits.digest, shorter)
+        _fit(task, run, minutes, callbacks)
+        if len(task.history) < task.stretches():
+            raise Unfinished(
+                f"{run.path}: the time was over after {len(task.history)} of {task.stretches()} looks at the "
+                f"development text; run it again to go on"
+            )
+        result = _test(task, run, splits, progress, data_dir)
+        run.write_result(result)
     return result
 
 

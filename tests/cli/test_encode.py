@@ -212,6 +212,7 @@ def halfway(file, *rest):
     time.sleep(60)
 
 gape.files.write._npz = halfway
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background begins with Ctrl-C ignored
 sys.argv = ["gape", "encode", "friends.csv", "-e", "rw", "-o", "pe.npz"]
 main()
 """

@@ -174,6 +174,22 @@ def test_a_folder_refused_stays_as_it_is(mirror, tmp_path):
     assert sorted(path.name for path in (tmp_path / "other").iterdir()) == before == ["pieces.model", "settings.json"]
 
 
+def test_a_checkpoint_without_settings_is_not_resumed_from(mirror, tmp_path):
+    (tmp_path / "last.ckpt").write_text("of another program")
+    with pytest.raises(ValueError, match="holds a checkpoint of something else, without settings; take another folder"):
+        train(settings(), mirror, tmp_path)
+
+
+def test_a_run_interrupted_before_its_first_look_can_still_be_prolonged(mirror, tmp_path):
+    train(settings(steps=4), mirror, tmp_path / "short")
+    begin(tmp_path / "long", settings(steps=6), mirror)
+    train(settings(steps=6), mirror, tmp_path / "long", after=tmp_path / "short")
+    looks = json.loads((tmp_path / "long" / "history.json").read_text())
+    assert [look["step"] for look in looks] == [2, 4, 6]
+    short = json.loads((tmp_path / "short" / "history.json").read_text())
+    assert looks[:2] == short  # clocks and all: they were not run again
+
+
 def test_a_run_does_not_go_on_with_another_text(mirror, tmp_path):
     with pytest.raises(Unfinished):
         train(settings(), mirror, tmp_path, minutes=0)

@@ -34,11 +34,7 @@ def row_settings(
     if data != "evbnews":
         others.insert(0, f"data={data}")
     name = ",".join([f"{preset_name}-{steps}-{seed}", *others])
-    runs = {f"{encoding}-{name}": changed.with_positions(encoding) for encoding in encodings}
-    for run in runs.values():  # what cannot be built is found before hours of training, not between them
-        model = run.model
-        make_positions(model.positions, width=model.width, heads=model.heads, limit=model.max_positions)
-    return runs
+    return {f"{encoding}-{name}": changed.with_positions(encoding) for encoding in encodings}
 
 
 def run_rows(
@@ -54,6 +50,9 @@ def run_rows(
     Returns:
         What was left unfinished, in words.
     """
+    for model in (settings.model for settings in runs.values()):
+        # What cannot be built is found before hours of training, not between them.
+        make_positions(model.positions, width=model.width, heads=model.heads, limit=model.max_positions)
     left = []
     for name, settings in runs.items():
         try:

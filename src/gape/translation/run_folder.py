@@ -61,7 +61,7 @@ class RunFolder:
         """
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file; name a folder for the run")
-        if self._settings.exists():
+        if self.begun:
             there, known = self._read_settings()
             changed = differences(there, settings)
             if there.data == settings.data and _differ(known, text):
@@ -71,7 +71,9 @@ class RunFolder:
                 raise ValueError(
                     f"{self.path} holds a run with other settings: {other}. Take another folder, or remove this one"
                 )
-        elif after is not None:
+        elif self.last.exists():
+            raise ValueError(f"{self.path} holds a checkpoint of something else, without settings; take another folder")
+        if after is not None and self._wants_weights():
             after._refuse_to_be_prolonged_to(settings, text)
 
     def begin(self, settings: Settings, vocabulary: Vocabulary, text: str, after: RunFolder | None = None) -> None:
@@ -81,15 +83,18 @@ class RunFolder:
         weights of that one: what a step does depends on the seed and its number, so the run becomes what it would have
         become from step 0.
         """
-        if self._settings.exists():
-            return
         self.path.mkdir(parents=True, exist_ok=True)
-        vocabulary.save(self.vocabulary)
-        if after is not None:
-            for name in ("best", "last"):
+        if not self.begun:
+            vocabulary.save(self.vocabulary)
+            self._write(self._settings, {**settings.as_dict(), "text": text})
+        if after is not None and self._wants_weights():
+            for name in ("best", "last"):  # in this order: who finds the last resumes from it
                 with replacing(getattr(self, name)) as temporary:
                     shutil.copyfile(getattr(after, name), temporary)
-        self._write(self._settings, {**settings.as_dict(), "text": text})  # last: a run that has it has begun
+
+    def _wants_weights(self) -> bool:
+        """Whether the run has looked at nothing yet, and so may begin with the weights of another."""
+        return not self.last.exists() and self.result() is None
 
     def _refuse_to_be_prolonged_to(self, settings: Settings, text: str | None) -> None:
         """Complain unless a run with ``settings`` on that text passes through the end of this one."""

@@ -45,6 +45,19 @@ def without_clock(result):
     return {name: value for name, value in result.items() if name not in CLOCK}
 
 
+def test_ctrl_c_is_a_keyboard_interrupt_and_the_cell_goes_on_afterwards(tmp_path, tiny):
+    def interrupt(fold, folds, line):
+        if line["epoch"] == 3:
+            raise KeyboardInterrupt
+
+    cell, before = Cell("cycles", "gape", 41, tiny), signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        run(cell, RunOptions(tmp_path / "parts"), interrupt)
+    assert signal.getsignal(signal.SIGINT) is before
+    parts = run(cell, RunOptions(tmp_path / "parts"))
+    assert without_clock(parts) == without_clock(run(cell, RunOptions(tmp_path / "whole")))
+
+
 def test_a_cell_trains_and_leaves_a_complete_folder(tmp_path, tiny):
     cell = Cell("cycles", "gape", 41, tiny)
     seen = []

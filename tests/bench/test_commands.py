@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from rich.text import Text
 
-from gape.bench.figures import FIGURES
-from gape.bench.panels import interactive
+from gape.bench.report.figures import FIGURES
+from gape.bench.report.panels import interactive
 from gape.cli import main
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from gape.bench.cell import Cell
-from gape.bench.epochs import read_epochs
 from gape.bench.run import RunOptions, run
+from gape.bench.training.epochs import read_epochs
 
 
 @pytest.mark.slow

@@ -5,16 +5,16 @@ import json
 import pytest
 import torch
 
-from gape.bench.batches import mixed_seed
 from gape.bench.cell import Cell
-from gape.bench.encoded import encoded_dataset
-from gape.bench.layouts import layout
-from gape.bench.layouts import names as tables
-from gape.bench.network import build_network
 from gape.bench.protocol import described, settings
 from gape.bench.rows import find, names
 from gape.bench.run import RunOptions, run
-from gape.bench.train import train_fold
+from gape.bench.tables.layouts import layout
+from gape.bench.tables.layouts import names as tables
+from gape.bench.training.batches import mixed_seed
+from gape.bench.training.encoded import encoded_dataset
+from gape.bench.training.network import build_network
+from gape.bench.training.train import train_fold
 from gape.interop import as_graph
 from gape.nn import LEARNED, learned
 

@@ -3,13 +3,13 @@
 import pytest
 
 from gape.bench.cell import Cell
-from gape.bench.encoded import encoded_dataset
-from gape.bench.network import build_network
 from gape.bench.overrides import override
 from gape.bench.protocol import SEEDS, TASKS, settings
 from gape.bench.queue import parse_line, read_queue
 from gape.bench.rows import ROWS, find
 from gape.bench.settings import Settings
+from gape.bench.training.encoded import encoded_dataset
+from gape.bench.training.network import build_network
 
 # task: layers, batch size, learning rate, patience, readout; from the configuration files of the authors' runs.
 PUBLISHED = {

@@ -10,13 +10,13 @@ import pytest
 import torch
 from rich.console import Console
 
-from gape.bench.board import Board
 from gape.bench.cell import Cell
-from gape.bench.checkpoint import Checkpoint
-from gape.bench.epochs import read_epochs
 from gape.bench.lock import locked
+from gape.bench.report.board import Board
 from gape.bench.run import RunOptions, finished, run
-from gape.bench.tables import comparison
+from gape.bench.tables.table import comparison
+from gape.bench.training.checkpoint import Checkpoint
+from gape.bench.training.epochs import read_epochs
 
 # What depends on the clock rather than on the settings.
 CLOCK = ("minutes", "finished", "encoding_seconds")
@@ -24,8 +24,8 @@ CLOCK = ("minutes", "finished", "encoding_seconds")
 KILLED = """
 import os, signal, sys, torch
 from pathlib import Path
-import gape.bench.journal as journal
-from gape.bench.board import Board
+import gape.bench.training.journal as journal
+from gape.bench.report.board import Board
 from gape.bench.cell import Cell
 from gape.bench.lock import locked
 from gape.bench.run import RunOptions, run
@@ -185,7 +185,7 @@ def test_csl_is_the_mean_over_five_folds(tmp_path):
 def test_a_run_whose_error_is_never_finite_ends_and_says_so(tmp_path, tiny, monkeypatch):
     # Molecules whose targets are infinite: no epoch is better than another.
     from gape import data
-    from gape.bench import encoded
+    from gape.bench.training import encoded
 
     source = data.load("cycles", train=20, val=10, test=12)
     source.task = data.Task("zinc", "graph", "mae", num_classes=0)

@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 from gape.bench.collect import collect, read_results
-from gape.bench.render import render
-from gape.bench.runtime_table import measure_runtimes, runtime_table
-from gape.bench.significance import best, differ
-from gape.bench.summary import summarise
-from gape.bench.tables import comparison
+from gape.bench.runtime.table import measure_runtimes, runtime_table
+from gape.bench.tables.render import render
+from gape.bench.tables.significance import best, differ
+from gape.bench.tables.summary import summarise
+from gape.bench.tables.table import comparison
 
 
 def result(task="cycles", encoding="rw", seed=41, best=0.5, last=0.4, metric="accuracy", **more):
@@ -172,9 +172,9 @@ def test_results_are_collected_one_line_a_run_and_the_newest_counts(tmp_path):
 
 
 def test_runtimes_are_measured_beside_the_other_ways_and_kept(tmp_path, monkeypatch):
-    from gape.bench import runtime
+    from gape.bench.runtime import measurement
 
-    monkeypatch.setattr(runtime, "SIZES", {"CYCLES": 6000})
+    monkeypatch.setattr(measurement, "SIZES", {"CYCLES": 6000})
     lines = measure_runtimes(tmp_path, quick=True, workloads=["CYCLES"])
     assert [(line["encoding"], line["k"], line["way"]) for line in lines] == [
         ("gape", 20, "SciPy"),

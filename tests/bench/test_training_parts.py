@@ -5,16 +5,16 @@ import math
 import pytest
 import torch
 
-from gape.bench.batches import FixedBatches, TrainingBatches
-from gape.bench.checkpoint import copied
-from gape.bench.encoded import encoded_dataset
-from gape.bench.evaluate import evaluate
-from gape.bench.losses import class_weights, loss
-from gape.bench.module import Training
-from gape.bench.network import build_network
 from gape.bench.protocol import settings
+from gape.bench.report.time_left import epochs_left, minutes_left
 from gape.bench.settings import Settings
-from gape.bench.time_left import epochs_left, minutes_left
+from gape.bench.training.batches import FixedBatches, TrainingBatches
+from gape.bench.training.checkpoint import copied
+from gape.bench.training.encoded import encoded_dataset
+from gape.bench.training.evaluate import evaluate
+from gape.bench.training.losses import class_weights, loss
+from gape.bench.training.module import Training
+from gape.bench.training.network import build_network
 from gape.data import Task
 
 

@@ -6,8 +6,8 @@ from torch import Tensor
 from torch_geometric.utils import softmax
 
 from gape.nn import AttentionPattern, MultiHeadAttention, attend
-from gape.nn.bias import fit_bias
-from gape.nn.pattern import DENSE_FROM
+from gape.nn.attention.bias import fit_bias
+from gape.nn.attention.pattern import DENSE_FROM
 
 HEADS, CHANNELS = 4, 3
 WIDTH = HEADS * CHANNELS

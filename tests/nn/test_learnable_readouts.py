@@ -12,7 +12,7 @@ from gape.encodings.pair import pair
 from gape.encodings.pairs import Pairs
 from gape.encodings.radius import unit_radius
 from gape.nn import GAPE, walk_basis
-from gape.nn.basis import enough_vectors
+from gape.nn.learnable.basis import enough_vectors
 
 
 def unit(graph: Graph, matrix: str) -> Graph:

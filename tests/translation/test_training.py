@@ -12,7 +12,7 @@ import torch
 from lightning.pytorch.callbacks import Callback
 
 from gape.bench.lock import locked
-from gape.bench.render import render
+from gape.bench.tables.render import render
 from gape.cli import main
 from gape.translation.collect import collect, read_results
 from gape.translation.corpus import Corpus

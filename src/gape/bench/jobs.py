@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from gape.bench.board import Board
 from gape.bench.cell import Cell
+from gape.bench.report.board import Board
 from gape.bench.run import RunOptions, finished
 from gape.bench.worker import work
 

@@ -19,7 +19,7 @@ class Row:
         title: in the paper's tables.
         how: how it enters the model: not at all; "linear", a linear layer, added; "signed", the same with random
             signs in training; "spectral", a small transformer, concatenated; "degree-distance", degree embeddings,
-            added, and a bias by distance; "learned", automata trained with the model, see :mod:`gape.nn.by_name`.
+            added, and a bias by distance; "learned", automata trained with the model (:mod:`gape.nn.learnable`).
         width: the setting of the encoding that is the number of its features k, if it has one.
         fixed: settings of the encoding in every task.
     """

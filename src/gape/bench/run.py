@@ -19,16 +19,16 @@ from typing import Any
 import torch
 
 from gape.atomic import replacing
-from gape.bench.batches import FixedBatches
 from gape.bench.cell import Cell
-from gape.bench.checkpoint import Checkpoint
-from gape.bench.encoded import EncodedDataset, encoded_dataset
-from gape.bench.evaluate import evaluate
 from gape.bench.lock import locked
-from gape.bench.network import build_network
 from gape.bench.protocol import described
 from gape.bench.settings import Settings
-from gape.bench.train import train_fold
+from gape.bench.training.batches import FixedBatches
+from gape.bench.training.checkpoint import Checkpoint
+from gape.bench.training.encoded import EncodedDataset, encoded_dataset
+from gape.bench.training.evaluate import evaluate
+from gape.bench.training.network import build_network
+from gape.bench.training.train import train_fold
 from gape.bench.versions import versions
 from gape.data import GraphDataset, edge_count_baseline
 

@@ -97,9 +97,9 @@ def bench(
 
         found, failures = run_cells(cells, RunOptions(out, data_dir, devices, tensorboard), jobs=jobs)
         if report is not None and found:
-            from gape.bench.render import render
-            from gape.bench.report import write_report
-            from gape.bench.tables import comparison
+            from gape.bench.report.page import write_report
+            from gape.bench.tables.render import render
+            from gape.bench.tables.table import comparison
 
             rows = list(dict.fromkeys(cell.encoding for cell in cells))
             table = comparison("graph-performance", found, {cells[0].task: pairs}, [cells[0].task], rows)

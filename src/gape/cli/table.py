@@ -45,7 +45,7 @@ def table(
 
     Example: gape table graph-performance --task cycles,csl --format markdown
     """
-    from gape.bench.render import render
+    from gape.bench.tables.render import render
 
     if output is not None:
         check_writable(output)
@@ -62,7 +62,7 @@ def table(
             if given:
                 raise ValueError(f"{option} is for tables of graph tasks; {name} is shown whole")
     if name == "graph-runtime":
-        from gape.bench.runtime_table import measure_runtimes, runtime_table
+        from gape.bench.runtime.table import measure_runtimes, runtime_table
 
         if measure:
             measure_runtimes(results, data_dir)
@@ -75,7 +75,7 @@ def table(
     else:
         from gape.bench.collect import read_results
         from gape.bench.protocol import TASKS, task_protocol
-        from gape.bench.tables import comparison, other_settings
+        from gape.bench.tables.table import comparison, other_settings
 
         tasks = task.split(",") if task else None
         for chosen in tasks or []:

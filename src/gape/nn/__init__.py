@@ -1,23 +1,23 @@
 """How encodings enter a model: graph and sequence transformers, what they are made of, and learnable automata."""
 
-from gape.nn.attention import MultiHeadAttention, attend
-from gape.nn.basis import WalkBasis
-from gape.nn.by_name import LEARNED, LearnedEncoding, learned, learned_settings
-from gape.nn.compute_basis import walk_basis
+from gape.nn.attention.multi_head import MultiHeadAttention, attend
+from gape.nn.attention.pattern import AttentionPattern
 from gape.nn.degree_distance import DegreeAndDistance
 from gape.nn.encoder import Encoder, LinearEncoder
-from gape.nn.gape_encoder import GAPEEncoder, WalkInput
 from gape.nn.graph_transformer import GraphTransformer
 from gape.nn.inputs import OGB_ATOM, NodeInput
 from gape.nn.layer import GraphTransformerLayer
-from gape.nn.learnable import GAPE
-from gape.nn.learnable_automaton import LearnableAutomaton
-from gape.nn.pattern import AttentionPattern
+from gape.nn.learnable.automaton import LearnableAutomaton
+from gape.nn.learnable.basis import WalkBasis
+from gape.nn.learnable.by_name import LEARNED, LearnedEncoding, learned, learned_settings
+from gape.nn.learnable.compute_basis import walk_basis
+from gape.nn.learnable.encoder import GAPEEncoder, WalkInput
+from gape.nn.learnable.layer import GAPE
+from gape.nn.learnable.transitions import DenseTransition, DiagonalTransition
 from gape.nn.readout import Readout
 from gape.nn.scaling import FeatureScaling
 from gape.nn.sequence import ModelSettings, Positions, Transformer, make_positions
 from gape.nn.spectral_attention import SpectralAttention
-from gape.nn.transitions import DenseTransition, DiagonalTransition
 
 __all__ = [
     "GAPE",

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from gape.nn.attention.pattern import AttentionPattern
 from gape.nn.encoder import Encoder
-from gape.nn.pattern import AttentionPattern
 
 
 class DegreeAndDistance(Encoder):

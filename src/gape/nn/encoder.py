@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gape.nn.pattern import AttentionPattern
+from gape.nn.attention.pattern import AttentionPattern
 from gape.nn.scaling import FeatureScaling, Scaling
 
 
@@ -34,7 +34,7 @@ class Encoder(nn.Module, ABC):
         return
 
     def bias(self, encoding: Tensor | None, pattern: AttentionPattern) -> Tensor | None:
-        """Attention bias for every layer, in either shape of :func:`gape.nn.bias.fit_bias`, or None."""
+        """Attention bias for every layer, in either shape of :func:`gape.nn.attention.bias.fit_bias`, or None."""
         return None
 
 

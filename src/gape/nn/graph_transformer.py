@@ -5,11 +5,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from gape.nn.bias import fit_bias
+from gape.nn.attention.bias import fit_bias
+from gape.nn.attention.pattern import AttentionPattern, Kernel
 from gape.nn.encoder import Encoder
 from gape.nn.inputs import Inputs, NodeInput
 from gape.nn.layer import GraphTransformerLayer, Norm
-from gape.nn.pattern import AttentionPattern, Kernel
 from gape.nn.readout import Pooling, Readout
 
 
@@ -109,7 +109,7 @@ class GraphTransformer(nn.Module):
             edge_index: ``[2, num_edges]``; the edge u→v lets v attend to u.
             batch: ``[num_nodes]``, the graph of every node, ascending; one graph if None, and then x is needed.
             encoding: what the encoder of the model takes: a tensor, or a :class:`gape.nn.WalkInput`.
-            bias: further attention bias, in either shape of :func:`gape.nn.bias.fit_bias`.
+            bias: further attention bias, in either shape of :func:`gape.nn.attention.bias.fit_bias`.
             num_graphs: number of graphs, if the last ones may have no nodes.
             pattern: what :meth:`pattern` made of the same graphs before.
 

@@ -5,8 +5,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from gape.nn.attention import MultiHeadAttention
-from gape.nn.pattern import AttentionPattern
+from gape.nn.attention.multi_head import MultiHeadAttention
+from gape.nn.attention.pattern import AttentionPattern
 
 Norm = Literal["batch", "layer"]
 

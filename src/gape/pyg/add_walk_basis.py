@@ -8,8 +8,8 @@ import torch
 from torch_geometric.data.datapipes import functional_transform
 
 from gape.graph import Graph
-from gape.nn.basis import PREFIX
-from gape.nn.compute_basis import walk_basis
+from gape.nn.learnable.basis import PREFIX
+from gape.nn.learnable.compute_basis import walk_basis
 from gape.pyg.graph_transform import GraphTransform
 from gape.typing import MatrixName
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gape.bench.paper import printed
-from gape.bench.summary import Summary
-from gape.bench.tables import MISSING, PAPER, Entry, Table
+from gape.bench.tables.paper import printed
+from gape.bench.tables.summary import Summary
+from gape.bench.tables.table import MISSING, PAPER, Entry, Table
 from gape.translation.rows import ROWS
 from gape.translation.splits import NAMES as DATA
 

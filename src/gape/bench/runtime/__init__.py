@@ -1,0 +1,1 @@
+"""How long encodings take, beside today's ways, in one run."""

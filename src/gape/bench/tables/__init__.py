@@ -1,0 +1,1 @@
+"""Runs put together into tables, beside what the paper printed."""

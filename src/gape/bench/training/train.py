@@ -1,0 +1,109 @@
+"""Train one fold of a run, or go on where it was interrupted."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+
+try:
+    from lightning.pytorch import Trainer
+except ImportError as error:
+    raise ImportError("training needs Lightning: pip install 'gape[bench]'") from error
+
+from gape.bench.settings import Settings
+from gape.bench.training.batches import FixedBatches, TrainingBatches, mixed_seed
+from gape.bench.training.checkpoint import Checkpoint
+from gape.bench.training.encoded import EncodedDataset
+from gape.bench.training.fit import fit
+from gape.bench.training.journal import Journal, Report
+from gape.bench.training.module import Training
+from gape.bench.training.network import build_network
+
+
+def train_fold(
+    settings: Settings,
+    encoded: EncodedDataset,
+    fold: int,
+    folder: Path,
+    *,
+    max_minutes: float | None = None,
+    report: Report | None = None,
+    tensorboard: bool = False,
+    trainer_options: dict[str, Any] | None = None,
+) -> Checkpoint:
+    """Train until the schedule, the number of epochs or the time ends it.
+
+    Args:
+        settings: of the run.
+        encoded: the data with its encodings.
+        fold: which split.
+        folder: for ``metrics.csv`` and ``checkpoint.pt``; a checkpoint there is where training goes on.
+        max_minutes: of training, over all sessions.
+        report: told about every epoch.
+        tensorboard: write TensorBoard's files, too.
+        trainer_options: of Lightning's ``Trainer``, such as ``devices=2, strategy="ddp_spawn"``.
+
+    Returns: the last checkpoint.
+    """
+    path = folder / "checkpoint.pt"
+    state = Checkpoint.load(path) or Checkpoint()
+    if state.stopped and not (state.stopped == "time" and (max_minutes is None or state.minutes < max_minutes)):
+        return state
+    state.stopped = None
+    torch.manual_seed(mixed_seed(settings.seed, fold))
+    network = build_network(settings, encoded)
+    split = encoded.dataset.splits[fold]
+    used = split.train[: max(1, round(settings.train_fraction * len(split.train)))]
+    if state.weights:
+        network.load_state_dict(state.weights)
+    elif network.encoding is not None:
+        network.encoding.fit_scaling(
+            (batch.encoding, network.pattern(batch.edge_index, batch.batch, batch.num_graphs))
+            for batch in FixedBatches(encoded, used, settings.batch_size)
+        )
+    module = Training(
+        network,
+        settings,
+        encoded.dataset.task,
+        TrainingBatches(encoded, used, settings.batch_size, mixed_seed(settings.seed, fold, 1)),
+        FixedBatches(encoded, split.val, settings.batch_size),
+        fold=fold,
+        first_epoch=state.epoch,
+        optimizer_state=state.optimizer or None,
+    )
+    journal = Journal(folder, state, max_minutes, report)
+    options: dict[str, Any] = {"accelerator": "auto", "devices": 1, **(trainer_options or {})}
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        # About loader workers and logging intervals, which do not apply to batches that lie in memory.
+        warnings.filterwarnings("ignore", module="lightning")
+        trainer = Trainer(
+            max_epochs=settings.max_epochs - state.epoch,
+            callbacks=[journal],
+            logger=_tensorboard(folder) if tensorboard else False,
+            enable_checkpointing=False,
+            enable_model_summary=False,
+            enable_progress_bar=False,
+            num_sanity_val_steps=0,
+            use_distributed_sampler=False,
+            default_root_dir=str(folder),
+            **options,
+        )
+        fit(trainer, module)
+    finished = Checkpoint.load(path)
+    if finished is None or not finished.stopped:
+        raise RuntimeError(f"training in {folder} ended without a reason; its last epoch is in metrics.csv")
+    return finished
+
+
+def _tensorboard(folder: Path) -> Any:
+    from lightning.pytorch.loggers import TensorBoardLogger
+
+    try:
+        return TensorBoardLogger(str(folder), name="tensorboard", version="")
+    except ModuleNotFoundError as error:
+        raise ImportError("--tensorboard needs TensorBoard: pip install tensorboard") from error

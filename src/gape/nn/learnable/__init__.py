@@ -1,0 +1,1 @@
+"""Automata that are learned together with the model."""

@@ -1,5 +1,7 @@
 """The paper's settings are the paper's settings, and changing them is typed."""
 
+from pathlib import Path
+
 import pytest
 
 from gape.bench.cell import Cell
@@ -136,7 +138,19 @@ def test_overrides_have_the_types_of_what_they_replace():
 
 def test_an_override_to_what_the_protocol_says_is_the_same_cell():
     assert Cell("cycles", "gape", overrides={"encoding.states": "32", "lr": "5e-4"}) == Cell("cycles", "gape")
-    assert Cell("cycles", "rw", overrides={"lr": "1e-3", "layers": "2"}).variant == "layers=2,lr=1e-3"
+    assert Cell("cycles", "rw", overrides={"lr": "1e-3", "layers": "2"}).variant == "layers=2,lr=0.001"
+
+
+def test_two_spellings_of_a_value_are_one_cell():
+    changed = {"lr": "2e-5", "encoding.damping": "0.5", "encoding.length": "none", "encoding.learn": "false"}
+    spelled = {"lr": "0.00002", "encoding.damping": ".50", "encoding.length": "None", "encoding.learn": "False"}
+    cells = [Cell("cycles", "gape-learned-node", overrides=pairs) for pairs in (changed, spelled)]
+    assert cells[0] == cells[1]
+    assert cells[0].folder(Path("runs")) == cells[1].folder(Path("runs"))
+    assert cells[0].settings == cells[1].settings
+    assert Cell("cycles", "none", overrides={"data.test": "50"}) == Cell(
+        "cycles", "none", overrides={"data.test": "050"}
+    )
 
 
 def test_unknown_names_are_refused_with_what_exists():

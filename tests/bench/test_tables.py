@@ -219,5 +219,9 @@ def test_tables_that_the_paper_does_not_have_are_of_cells_with_exactly_their_set
     ]
     assert entry(comparison("sizes", runs), "GAPE", "best validation", column=1).text == "60.00 [1]"
     assert entry(comparison("learned", runs), "learned, closed", "best validation", column=2).text == "100.00 [1]"
+    typed = [
+        entry(comparison("learned", runs), "learned, typed closed + RW", "best validation", c).text for c in range(4)
+    ]
+    assert typed == ["missing", "–", "–", "–"]  # only molecules have types
     with pytest.raises(ValueError, match="table 'damping' has no task csl; it has zinc, cycles-v"):
         comparison("damping", runs, tasks=["csl"])

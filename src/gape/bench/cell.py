@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gape.bench.overrides import spelled
 from gape.bench.protocol import SEEDS, described, settings, task_protocol
 from gape.bench.rows import find
 from gape.bench.settings import Settings
@@ -42,11 +43,12 @@ class Cell:
         find(self.encoding)
         if self.max_minutes is not None and not self.max_minutes > 0:
             raise ValueError(f"max-minutes must be above 0, got {self.max_minutes}")
-        # Sorted, and what the protocol says anyway left out: one cell, one name.
+        # Sorted, in one spelling, and what the protocol says anyway left out: one cell, one name.
         plain, seen = described(settings(self.task, self.encoding, self.seed)), {}
         for key, text in sorted(self.overrides.items()):
-            if described(settings(self.task, self.encoding, self.seed, {key: text})) != plain:
-                seen[key] = text
+            changed = settings(self.task, self.encoding, self.seed, {key: text})
+            if described(changed) != plain:
+                seen[key] = spelled(changed, key)
         object.__setattr__(self, "overrides", seen)
         if find(self.encoding).how == "learned":
             learned(self.encoding, **self.settings.encoding_options).check()

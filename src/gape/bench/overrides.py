@@ -64,6 +64,18 @@ def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
     return replace(settings, **changes)
 
 
+def spelled(settings: Settings, key: str) -> str:
+    """The value of a setting in its one spelling, whichever :func:`override` was given.
+
+    >>> plain = Settings("cycles", "gape")
+    >>> [spelled(override(plain, {"lr": text}), "lr") for text in ("2e-5", "0.00002")]
+    ['2e-05', '2e-05']
+    """
+    group, dot, name = key.partition(".")
+    value = getattr(settings, _GROUPS[group])[name] if dot else getattr(settings, key)
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
 def plain_keys() -> list[str]:
     """Settings that stand alone."""
     return [field.name for field in fields(Settings) if field.name not in (*_IDENTITY, *_GROUPS.values())]

@@ -6,18 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gape.bench.protocol import TASKS
-from gape.bench.rows import LEARNED_ROWS, ROWS, find
+from gape.bench.rows import ROWS, find
 from gape.bench.tables.paper import paper_results
 
 
 @dataclass(frozen=True)
 class RowOf:
-    """Runs with an encoding and some of its settings changed; ``in_paper`` is the row's name there."""
+    """Runs with an encoding and some of its settings changed.
+
+    ``in_paper`` is the row's name there; ``only`` are the tasks that it is for, all if there are none.
+    """
 
     title: str
     encoding: str
     overrides: Mapping[str, str] = field(default_factory=dict)
     in_paper: str | None = None
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ _WHAT = "test figures, mean ± standard deviation over seeds"
 _RELATIVE = {"encoding.damping": "0.8", "encoding.relative": "true"}
 _WHITENED = {"encoding.learn": "false", "encoding.scaling": "whitened"}
 _SUMMED = {"encoding.length": "none", "encoding.states": "80", "encoding.damping": "0.9"}
+_QUICK = {"patience": "3", "min_lr": "2e-05"}
 
 _TABLES: Mapping[str, Layout] = {
     "graph-performance": _of_paper(
@@ -115,8 +120,12 @@ _TABLES: Mapping[str, Layout] = {
         f"Learned automata beside fixed ones: {_WHAT}",
         (
             *_as_in_comparison("none", "rw", "gape"),
-            *_as_in_comparison(*(row.name for row in LEARNED_ROWS)),
-            RowOf("closed, whitened, not learned", "gape-learned-closed", _WHITENED),
+            *_as_in_comparison("gape-learned-node", "gape-learned-closed", "gape-learned-closed-node"),
+            RowOf("learned, typed closed + RW", "gape-learned-typed", only=("zinc",)),
+            RowOf("learned, typed closed + whitened RW", "gape-learned-typed", {"scaling": "whitened"}, only=("zinc",)),
+            RowOf(
+                "closed, whitened, not learned", "gape-learned-closed", _WHITENED, only=("csl", "cycles", "cycles-v")
+            ),
         ),
         _plain("zinc", "csl", "cycles", "cycles-v"),
     ),
@@ -144,7 +153,7 @@ _TABLES: Mapping[str, Layout] = {
             RowOf("RW alone", "rw"),
             RowOf("whitened RW alone", "rw", {"scaling": "whitened"}),
         ),
-        _plain("zinc"),
+        (ColumnOf("ZINC, short schedule", "zinc", _QUICK),),
     ),
     "scaling": Layout(
         f"What scaling the features by the training set adds: {_WHAT}",

@@ -90,6 +90,8 @@ def comparison(
         for words in RULES.values():
             entries = (
                 _entry(figures[row.title, words, column.title], row.title in winners[words, column.title])
+                if not row.only or column.task in row.only
+                else Entry("–")
                 for column in what.columns
             )
             lines.append((row.title, words, tuple(entries)))

@@ -99,6 +99,7 @@ _WHAT = "test figures, mean ± standard deviation over seeds"
 _RELATIVE = {"encoding.damping": "0.8", "encoding.relative": "true"}
 _WHITENED = {"encoding.learn": "false", "encoding.scaling": "whitened"}
 _SUMMED = {"encoding.length": "none", "encoding.states": "80", "encoding.damping": "0.9"}
+_SAME_TYPE = ("csl", "cycles", "cycles-v")
 _QUICK = {"patience": "3", "min_lr": "2e-05"}
 
 _TABLES: Mapping[str, Layout] = {

@@ -225,3 +225,14 @@ def test_tables_that_the_paper_does_not_have_are_of_cells_with_exactly_their_set
     assert typed == ["missing", "–", "–", "–"]  # only molecules have types
     with pytest.raises(ValueError, match="table 'damping' has no task csl; it has zinc, cycles-v"):
         comparison("damping", runs, tasks=["csl"])
+    with pytest.raises(ValueError, match="table 'learned' has no encoding gape-clsed; it has none, rw, gape, "):
+        comparison("learned", runs, encodings=["gape-clsed"])
+
+
+def test_the_main_table_takes_rows_that_the_paper_does_not_have():
+    runs = [result(encoding="gape-learned-closed", best=0.99), result(encoding="rw", best=1.0)]
+    table = comparison("graph-performance", runs, tasks=["cycles"], encodings=["gape-learned-closed", "rw"])
+    assert entry(table, "learned, closed", "best validation").text == "99.00 [1]"
+    assert entry(table, "RW", "best validation").text == "100.00 [1]"
+    with pytest.raises(ValueError, match="there is no encoding 'gape-clsed'"):
+        comparison("graph-performance", runs, encodings=["gape-clsed"])

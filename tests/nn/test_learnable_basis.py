@@ -127,8 +127,50 @@ def test_a_basis_that_does_not_fit_is_refused_with_the_reason():
         layer("node").encode(graph, walk_basis(graph, vectors=0))
     with pytest.raises(ValueError, match="does not fit"):
         walk_basis(graph, vectors=4, complete=True)
-    with pytest.raises(ValueError, match="whole data set"):
+    with pytest.raises(ValueError, match=r"over\(dataset\) or a Batch; for one at a time give vectors"):
         AddWalkBasis(vectors=None)(data_list(graph)[0])
+    with pytest.raises(ValueError, match=r"basis must be a WalkBasis.* got DataBatch"):
+        layer("node")(graph.edge_index, graph.batch, basis=Batch.from_data_list(data_list(graph)))
+
+
+@pytest.mark.parametrize("mode", ["node", "closed", "closed-length", "typed-node-length", "pair-length"])
+def test_a_basis_of_other_weights_is_refused(mode):
+    graph, one = graphs(), layer(mode)
+    settings = {**one.basis_settings, "vectors": 16 if one.basis_settings["vectors"] != 0 else 0}
+    given = read_by(one, graph.labels, graph.edge_type)
+    weights = torch.full((graph.num_edges,), 0.01)
+    weighted = Graph(graph.edge_index, graph.num_nodes, weights, graph.labels, graph.edge_type, graph.ptr)
+    basis = walk_basis(weighted, **settings)
+    with pytest.raises(ValueError, match=r"other edges: those of graph 0 add up to .* give edge_weight, too"):
+        one(graph.edge_index, graph.batch, **given, basis=basis)
+    found = one(graph.edge_index, graph.batch, edge_weight=weights, **given, basis=basis)
+    torch.testing.assert_close(found, one.encode(weighted))
+    with pytest.raises(ValueError, match="compute it from the same weights"):
+        one(graph.edge_index, graph.batch, edge_weight=2 * weights, **given, basis=basis)
+
+
+def test_graphs_in_a_list_get_bases_as_a_batch():
+    graph, one = graphs(), layer("closed")
+    add = AddWalkBasis(**one.basis_settings)
+    with pytest.raises(ValueError, match=r"a list; call the transform on Batch.from_data_list of it"):
+        add.over(data_list(graph))
+    parts = add(Batch.from_data_list(data_list(graph))).to_data_list()
+    torch.testing.assert_close(encode(one, Batch.from_data_list(parts)), one.encode(graph))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"matrix": "rw"}, "there is no walk matrix 'rw'; there are adjacency"),
+        ({"vectors": -1}, "vectors must be at least 0, got -1"),
+        ({"vectors": 2.5}, "vectors must be a whole number, got 2.5"),
+        ({"returns": -1}, "returns must be at least 0, got -1"),
+        ({"dtype": torch.bfloat16}, "dtype must be torch.float32 or torch.float64, got torch.bfloat16"),
+    ],
+)
+def test_transforms_that_cannot_be_are_refused_when_built(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        AddWalkBasis(**wrong)
 
 
 def test_bases_are_orthonormal_and_turn_the_walk_matrix_into_h():

@@ -56,5 +56,7 @@ def test_options_reach_the_automata_and_unknown_names_are_refused():
     encoder = encoding.encoder(8, (3,))
     assert encoder.beside is None
     assert not encoder.layers[0].machine.initial.requires_grad
+    with pytest.raises(ValueError, match="'gape-learned-closed' has no setting foo; it has states, readout"):
+        learned("gape-learned-closed", foo=3)
     with pytest.raises(ValueError, match="gape-learned-node"):
         learned("gape-learned-edge")

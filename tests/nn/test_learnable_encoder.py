@@ -88,6 +88,8 @@ def test_inputs_move_together():
 def test_encoders_that_cannot_be_are_refused():
     with pytest.raises(ValueError, match="at least one"):
         GAPEEncoder()
+    with pytest.raises(ValueError, match=r"are gape.nn.GAPE, got Linear"):
+        GAPEEncoder(torch.nn.Linear(3, 3))
     with pytest.raises(ValueError, match="out_channels"):
         GAPEEncoder(GAPE(4))
 

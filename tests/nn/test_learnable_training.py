@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learnable_cases import MODES, graphs, layer
+from torch_geometric.data import Data
 
 from gape import Graph
 from gape.nn import GAPE, DenseTransition, DiagonalTransition
@@ -169,6 +170,24 @@ def test_fixed_scaling_comes_from_the_training_set_and_stays():
     torch.testing.assert_close(loaded.encode(other), before)
 
 
+def test_scales_are_taken_from_the_arguments_of_forward():
+    graph = graphs()
+    whole, named = (layer("typed-node-length", scaling="fixed", seed=1) for _ in range(2))
+    whole.fit_scaling([graph])
+    named.fit_scaling([{"edge_index": graph.edge_index, "batch": graph.batch, "labels": graph.labels.tolist()}])
+    assert torch.equal(whole.encode(graph), named.encode(graph))
+    with pytest.raises(ValueError, match=r"got Data: layer.fit_scaling\(\{\"edge_index\": b.edge_index"):
+        whole.fit_scaling([Data(edge_index=graph.edge_index)])
+    with pytest.raises(ValueError, match="a list of batches, got one Graph"):
+        whole.fit_scaling(graph)
+
+
+def test_the_settings_can_be_read_off_a_printed_model():
+    shown = repr(GAPE(8, readout="closed", length=5, damping=0.5))
+    for part in ("states=8", "readout='closed'", "length=5", "damping=0.5"):
+        assert part in shown
+
+
 def test_whitened_features_are_uncorrelated_over_the_training_set():
     train = graphs((9, 14, 11))
     one = GAPE(states=3, readout="closed", length=6, scaling="whitened", learn=False, seed=1).double()
@@ -203,6 +222,9 @@ def test_whitened_features_are_uncorrelated_over_the_training_set():
         ({"length": 0}, "length must be"),
         ({"edge_types": 3}, "transition_by"),
         ({"scaling": "layer"}, "scaling must be"),
+        ({"scaling": "whitened"}, "principal components once.* give learn=False"),
+        ({"readout": "pair", "out_channels": 2, "scaling": "fixed"}, "pairs are not scaled, got scaling='fixed'"),
+        ({"damping": "0.9"}, "damping must be a number, got '0.9'"),
         ({"states": 0}, "at least 1"),
     ],
 )
@@ -215,7 +237,7 @@ def test_inputs_that_do_not_fit_are_refused_with_the_reason():
     graph = graphs()
     with pytest.raises(ValueError, match="labels"):
         layer("node-labels").forward(graph.edge_index, graph.batch)
-    with pytest.raises(ValueError, match="below 3, got 5"):
+    with pytest.raises(ValueError, match="below 3, got 5 at node 0"):
         layer("node-labels").forward(graph.edge_index, graph.batch, labels=torch.full((graph.num_nodes,), 5))
     with pytest.raises(ValueError, match=r"ascending.* node 7 is of graph 2 and the node before it of 3"):
         layer("node").forward(graph.edge_index, graph.batch.flip(0))
@@ -224,6 +246,14 @@ def test_inputs_that_do_not_fit_are_refused_with_the_reason():
             layer("node").forward(graph.edge_index, batch)
     with pytest.raises(ValueError, match=r"take x\[:, 0\]"):
         layer("node-labels").forward(graph.edge_index, graph.batch, labels=graph.labels.unsqueeze(1))
+    with pytest.raises(ValueError, match=r"take edge_attr\[:, 0\]"):
+        layer("typed-edge").forward(graph.edge_index, graph.batch, edge_type=graph.edge_type.unsqueeze(1))
+    with pytest.raises(ValueError, match=f"one number of nodes, got len.batch.={graph.num_nodes}, len.labels.=3"):
+        layer("node-labels").forward(graph.edge_index, graph.batch, labels=graph.labels[:3])
+    with pytest.raises(ValueError, match=f"one number of nodes, got num_nodes=4, len.batch.={graph.num_nodes}"):
+        layer("node").forward(graph.edge_index, graph.batch, num_nodes=4)
+    with pytest.raises(ValueError, match=r"edge_index names node \d+, but len.batch.=3"):
+        layer("node").forward(graph.edge_index, graph.batch[:3])
     for mode in ("node", "node-degree", "typed-edge"):
         with pytest.raises(ValueError, match=r"labels were given.*does not read them"):
             layer(mode).forward(graph.edge_index, graph.batch, labels=graph.labels)

@@ -7,7 +7,8 @@ from gape.nn import FeatureScaling
 
 
 def test_features_that_vary_are_batch_normalised():
-    ours, theirs = FeatureScaling(4, "batch").double(), torch.nn.BatchNorm1d(4, eps=1e-8).double()
+    # momentum=None: a plain mean over all batches, as ours is over the first ten.
+    ours, theirs = FeatureScaling(4, "batch").double(), torch.nn.BatchNorm1d(4, eps=1e-8, momentum=None).double()
     generator = torch.Generator().manual_seed(0)
     for _ in range(5):
         rows = torch.randn(50, 4, generator=generator, dtype=torch.float64) * 10.0 ** torch.arange(-6, 2, 2)
@@ -25,6 +26,16 @@ def test_a_feature_the_same_everywhere_stays_small_while_it_is_learned(dtype):
         rows = torch.full((30, 1), 1.0 + 1e-3 * step, dtype=dtype)
         assert scaling(rows).abs().max() < 1e-4
     assert scaling.eval()(rows).abs().max() < 0.2  # BatchNorm: about 100
+
+
+def test_small_features_are_scaled_in_evaluation_from_the_first_batch_on():
+    scaling, rows = FeatureScaling(1, "batch"), torch.tensor([[1e-3], [-1e-3]])
+    torch.testing.assert_close(scaling(rows), torch.tensor([[1.0], [-1.0]]), rtol=1e-2, atol=0)
+    torch.testing.assert_close(scaling.eval()(rows), torch.tensor([[1.0], [-1.0]]), rtol=1e-2, atol=0)
+    for _ in range(100):
+        scaling.train()(10 * rows)
+    # The first batches are forgotten, as BatchNorm forgets them.
+    torch.testing.assert_close(scaling.eval()(10 * rows), torch.tensor([[1.0], [-1.0]]), rtol=1e-2, atol=0)
 
 
 def test_one_row_is_scaled_as_in_evaluation():

@@ -31,7 +31,9 @@ def table(
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="\\[TASK:]key=value: show the runs with this set, not those of the paper's settings."
+            "--set",
+            help="\\[TASK:]key=value, one for every setting that differs from the paper's: show the runs that "
+            "differ in exactly these.",
         ),
     ] = None,
     runs: Runs = Path("runs"),

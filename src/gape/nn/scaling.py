@@ -87,7 +87,9 @@ class FeatureScaling(nn.Module):
         """``[rows, features]`` to the same."""
         if self.from_training_set:
             if not bool(self.fitted):
-                raise ValueError(f"scaling={self.kind!r} needs the training set: call fit_scaling(batches) before use")
+                raise ValueError(
+                    f"scaling={self.kind!r} needs the training set: call fit_scaling before use (fit of FeatureScaling)"
+                )
             shifted = features.to(self.mean.dtype) - self.mean
             scaled = shifted * self.factor if self.kind == "fixed" else shifted @ self.factor
             return scaled.to(features.dtype)
@@ -106,10 +108,14 @@ class FeatureScaling(nn.Module):
         assert norm.running_mean is not None
         assert norm.running_var is not None
         assert norm.momentum is not None
+        assert norm.num_batches_tracked is not None
         if self.training and len(features) > 1:  # one row has no variance: as in evaluation
             mean, variance = features.mean(0), features.var(0, correction=0)
-            norm.running_mean.lerp_(mean.detach().to(norm.running_mean.dtype), norm.momentum)
-            norm.running_var.lerp_(variance.detach().to(norm.running_var.dtype), norm.momentum)
+            # A plain mean over the first batches: features may be a thousandth of the 1 that BatchNorm begins with.
+            norm.num_batches_tracked.add_(1)
+            rate = (1.0 / norm.num_batches_tracked).clamp(min=norm.momentum)
+            norm.running_mean.lerp_(mean.detach().to(norm.running_mean.dtype), rate.to(norm.running_mean.dtype))
+            norm.running_var.lerp_(variance.detach().to(norm.running_var.dtype), rate.to(norm.running_var.dtype))
         else:
             mean, variance = norm.running_mean.to(dtype), norm.running_var.to(dtype)
         deviation = (variance + (ALIKE * mean).square() + norm.eps).sqrt()

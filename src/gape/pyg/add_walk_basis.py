@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch_geometric.data import Batch
 from torch_geometric.data.datapipes import functional_transform
 
+from gape.arrays import whole_number
 from gape.graph import Graph
 from gape.nn.learnable.basis import PREFIX
 from gape.nn.learnable.compute_basis import walk_basis
 from gape.pyg.graph_transform import GraphTransform
 from gape.typing import MatrixName
+from gape.walk import NAMES
 
 # One row per graph; the others have one per node.
-GRAPH_FIELDS = ("matrix", "radius", "spectrum", "complete")
+GRAPH_FIELDS = ("matrix", "radius", "weight", "spectrum", "complete")
 
 
 @functional_transform("add_walk_basis")
@@ -22,13 +25,14 @@ class AddWalkBasis(GraphTransform):
     """Adds what :class:`gape.nn.GAPE` needs of a graph (Soga & Chiang, TMLR 2023), once and not in training.
 
     Attributes ``walk_vectors`` ``[n, J]``, ``walk_scale`` ``[n]``, ``walk_spectrum`` ``[1, J]``, ``walk_returns``
-    ``[n, T]``, ``walk_radius``, ``walk_matrix`` and ``walk_complete`` ``[1]``, those that are asked for; PyG batches
-    them by joining rows, and ``WalkBasis.of(batch)`` picks them up. :meth:`over` does a whole data set at once.
+    ``[n, T]``, ``walk_radius``, ``walk_weight``, ``walk_matrix`` and ``walk_complete`` ``[1]``, those that are asked
+    for; PyG batches them by joining rows, and ``WalkBasis.of(batch)`` picks them up. :meth:`over` does a whole data set
+    at once.
 
     Args:
         matrix: the walk matrix, see :mod:`gape.walk`.
         vectors: number of columns J; with ``complete`` no graph may have more nodes; ``None`` for as many as the
-            largest graph of a data set has nodes, with :meth:`over` only; 0 for none.
+            largest graph of a data set or ``Batch`` has nodes; 0 for none.
         complete: all eigenvectors, for several labels and for closed and pair readouts; otherwise Krylov vectors.
         returns: number T of return weights, for closed readouts with a ``length``.
         directed: whether the graphs may be directed; all graphs of a data set have to agree. Bases are complete then,
@@ -56,16 +60,24 @@ class AddWalkBasis(GraphTransform):
         directed: bool = False,
         dtype: torch.dtype = torch.float64,
     ) -> None:
-        if not dtype.is_floating_point:
-            raise ValueError(f"dtype must be floating-point, got {dtype}")
+        if dtype not in (torch.float32, torch.float64):
+            raise ValueError(f"dtype must be torch.float32 or torch.float64, got {dtype}")
+        if matrix not in NAMES:
+            raise ValueError(f"there is no walk matrix {matrix!r}; there are {', '.join(NAMES)}")
+        if vectors is not None:
+            whole_number(vectors, "vectors", at_least=0)
+        whole_number(returns, "returns", at_least=0)
         complete = complete or (directed and vectors != 0)
         self.matrix, self.vectors, self.complete, self.returns = matrix, vectors, complete, returns
         self.directed, self.dtype = directed, dtype
 
     def forward(self, data: Any) -> Any:
         """Attach the basis to a ``Data`` or a ``Batch``."""
-        if self.vectors is None:
-            raise ValueError("vectors=None is for a whole data set, over(dataset); give the most nodes a graph has")
+        if self.vectors is None and not isinstance(data, Batch):
+            raise ValueError(
+                "vectors=None is for graphs that are seen together, over(dataset) or a Batch; "
+                "for one at a time give vectors, the most nodes that a graph has"
+            )
         return super().forward(data)
 
     def compute(self, graph: Graph, data: Any) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:

@@ -80,5 +80,5 @@ def _what(data: Any) -> str:
     if isinstance(data, Dataset):
         return f"{data!r}, which holds no graphs in memory; pass it the transform as transform or pre_transform"
     if isinstance(data, list | tuple):
-        return f"a {name}; join its graphs by Batch.from_data_list, or use gape.encode"
+        return f"a {name}; call the transform on Batch.from_data_list of it, whose to_data_list() gives the graphs back"
     return f"{name}; gape.encode takes all else that holds graphs"

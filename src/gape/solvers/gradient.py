@@ -131,8 +131,8 @@ class EdgeSystem:
         if not bool((residual <= 1e-8).all()):
             raise ArithmeticError(
                 f"the equation of {'the gradient' if adjoint else 'the weights'} did not converge: residual "
-                f"{float(residual.max()):.1e} after {steps} steps; lower the damping (it has to lie below 1/ρ(A), and "
-                "the nearer it lies the more steps it takes)"
+                f"{float(residual.max()):.1e} after {steps} steps; lower the damping: the nearer it lies to 1/ρ(A) "
+                "(to 1 where it is relative to that, as in gape.nn), the more steps it takes"
             )
         return x
 

@@ -49,7 +49,7 @@ def layout(name: str, tasks: Sequence[str] | None = None, encodings: Sequence[st
     Args:
         name: of the table.
         tasks: the columns; for a table of the paper any tasks, for ours some of its own.
-        encodings: the rows.
+        encodings: the rows; for the main table any encodings, for others some of its own.
 
     Example:
         >>> [column.title for column in layout("rw-ppr-graph").columns]
@@ -72,13 +72,21 @@ def layout(name: str, tasks: Sequence[str] | None = None, encodings: Sequence[st
         if absent := set(tasks) - {column.task for column in columns}:
             own = dict.fromkeys(column.task for column in whole.columns)
             raise ValueError(f"table {name!r} has no task {', '.join(sorted(absent))}; it has {', '.join(own)}")
-    rows = tuple(row for row in whole.rows if encodings is None or row.encoding in encodings)
+    rows = whole.rows if encodings is None else _chosen(name, whole.rows, encodings)
     return Layout(whole.title, rows, columns, whole.of_paper)
 
 
 def names() -> list[str]:
     """The tables of figures there are."""
     return list(_TABLES)
+
+
+def _chosen(name: str, rows: tuple[RowOf, ...], encodings: Sequence[str]) -> tuple[RowOf, ...]:
+    own = dict.fromkeys(row.encoding for row in rows)
+    others = [encoding for encoding in dict.fromkeys(encodings) if encoding not in own]
+    if others and name != "graph-performance":
+        raise ValueError(f"table {name!r} has no encoding {', '.join(others)}; it has {', '.join(own)}")
+    return tuple(row for row in rows if row.encoding in encodings) + _as_in_comparison(*others)
 
 
 def _plain(*tasks: str) -> tuple[ColumnOf, ...]:

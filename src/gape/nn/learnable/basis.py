@@ -22,6 +22,7 @@ class WalkBasis:
     Args:
         matrix: ``[graphs]``, the number of the walk matrix in :data:`gape.walk.NAMES`.
         radius: ``[graphs]``, what each graph's matrix was divided by.
+        weight: ``[graphs]``, what the edges of each graph add up to, by which other edges are noticed.
         vectors: ``[n, J]``, zero in columns that a graph does not need.
         spectrum: ``[graphs, J]`` if H is diagonal, else ``[graphs, J, J]``, H itself.
         scale: ``[n]``, c when V is the basis of diag(1/c) Aᵀ diag(c), which is symmetric.
@@ -31,6 +32,7 @@ class WalkBasis:
 
     matrix: Tensor
     radius: Tensor
+    weight: Tensor | None = None
     vectors: Tensor | None = None
     spectrum: Tensor | None = None
     scale: Tensor | None = None
@@ -44,6 +46,10 @@ class WalkBasis:
             return None
         found: dict[str, Any] = {name: getattr(data, PREFIX + name, None) for name in cls.__dataclass_fields__}
         return cls(**found)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name}={list(value.shape)}" for name, value in self.tensors().items())
+        return f"{type(self).__name__}({shapes})"
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> WalkBasis:
         """The same on another device."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from gape.arrays import as_tensor
 from gape.graph import Graph
 
 
@@ -28,19 +31,45 @@ def batched_graph(
             f"expected edge_index, a tensor [2, E], got {type(edge_index).__name__}; for PyG data call "
             "layer(data.edge_index, data.batch, num_nodes=data.num_nodes)"
         )
-    if num_nodes is None:
-        known = next((len(rows) for rows in (batch, labels) if rows is not None), None)
-        num_nodes = known if known is not None else int(edge_index.max()) + 1 if edge_index.numel() else 0
-    if labels is not None and labels.dim() == 2 and labels.shape[1] == 1:
-        raise ValueError(
-            f"labels must be a row of {len(labels)} integers, got shape {list(labels.shape)}: take x[:, 0]"
-        )
-    ptr = None
+    labels = None if labels is None else _row(labels, "labels", "x[:, 0]")
+    edge_type = None if edge_type is None else _row(edge_type, "edge_type", "edge_attr[:, 0]")
     if batch is not None:
         _check_batch(batch)
+    num_nodes = _nodes(edge_index, num_nodes, batch, labels)
+    ptr = None
+    if batch is not None:
         sizes = torch.bincount(batch, minlength=max(num_graphs, 1))
         ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
     return Graph(edge_index, num_nodes, edge_weight, labels, edge_type, ptr)  # type: ignore[arg-type]
+
+
+def _row(values: Any, name: str, column: str) -> Tensor:
+    found = as_tensor(values, name)
+    if found.dim() == 2 and found.shape[1] == 1:
+        raise ValueError(f"{name} must be a row of {len(found)} integers, got shape {list(found.shape)}: take {column}")
+    return found
+
+
+def _nodes(edge_index: Tensor, num_nodes: int | None, batch: Tensor | None, labels: Tensor | None) -> int:
+    """The number of nodes, on which all that show it have to agree."""
+    shown = {"num_nodes": num_nodes, "len(batch)": _length(batch), "len(labels)": _length(labels)}
+    known = {name: number for name, number in shown.items() if number is not None}
+    if len(set(known.values())) > 1:
+        got = ", ".join(f"{name}={number}" for name, number in known.items())
+        raise ValueError(f"there is one number of nodes, got {got}; batch and labels have a row for every node")
+    last = int(edge_index.max()) if edge_index.numel() else -1
+    if not known:
+        return last + 1
+    name, number = next(iter(known.items()))
+    if last >= number:
+        raise ValueError(
+            f"edge_index names node {last}, but {name}={number}; batch and labels have a row for every node"
+        )
+    return number
+
+
+def _length(rows: Tensor | None) -> int | None:
+    return None if rows is None else len(rows)
 
 
 def _check_batch(batch: Tensor) -> None:

@@ -142,6 +142,10 @@ def learned(name: str, **options: Any) -> LearnedEncoding:
     """
     if name not in LEARNED:
         raise ValueError(f"there is no learnable encoding {name!r}; there are {', '.join(LEARNED)}")
+    if unknown := set(options) - set(learned_settings()):
+        raise ValueError(
+            f"{name!r} has no setting {', '.join(sorted(unknown))}; it has {', '.join(learned_settings())}"
+        )
     found = LEARNED[name]
     walks = options.pop("walks", found.walks)
     return replace(found, layers=tuple({**layer, **options} for layer in found.layers), walks=walks)

@@ -49,7 +49,7 @@ def walk_basis(
         raise ValueError(f"vectors and returns must not be negative, got {vectors} and {returns}")
     radius = walk_radius(graph, matrix)
     kind = torch.full((graph.num_graphs,), NAMES.index(matrix), device=graph.device)
-    found = WalkBasis(kind, radius)
+    found = WalkBasis(kind, radius, graph_weight(graph))
     if returns:
         found = replace(found, returns=return_weights(unit_walk(graph, matrix, radius), returns))
     largest = int(graph.sizes.max()) if graph.num_graphs else 0
@@ -70,6 +70,13 @@ def walk_basis(
         first += part.num_graphs
     joined = {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
     return replace(found, **joined)
+
+
+def graph_weight(graph: Graph) -> Tensor:
+    """``[graphs]``: the sum of the absolute weights of each graph's edges, in float64."""
+    each = torch.ones(graph.num_edges) if graph.edge_weight is None else graph.edge_weight.detach().abs()
+    total = torch.zeros(graph.num_graphs, dtype=torch.float64, device=graph.device)
+    return total.index_add_(0, graph.batch[graph.edge_index[0]], each.to(total))
 
 
 def return_weights(walk: WalkMatrix, length: int) -> Tensor:

@@ -64,6 +64,9 @@ class GAPEEncoder(Encoder):
         super().__init__()
         if not layers:
             raise ValueError("GAPEEncoder needs at least one GAPE layer, got none")
+        for layer in layers:
+            if not isinstance(layer, GAPE):
+                raise ValueError(f"the layers of a GAPEEncoder are gape.nn.GAPE, got {type(layer).__name__}")
         if any(layer.out_channels is None for layer in layers):
             raise ValueError("the layers of a GAPEEncoder need out_channels, the width (or heads) of the model")
         if beside is not None and beside.concatenated:

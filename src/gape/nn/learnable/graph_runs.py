@@ -12,7 +12,7 @@ from gape.nn.learnable.all_runs import AllRuns
 from gape.nn.learnable.automaton import LearnableAutomaton
 from gape.nn.learnable.basis import WalkBasis, enough_vectors
 from gape.nn.learnable.bounded_runs import runs_back, runs_into
-from gape.nn.learnable.compute_basis import return_weights, walk_basis
+from gape.nn.learnable.compute_basis import graph_weight, return_weights, walk_basis
 from gape.nn.learnable.steps import Steps
 from gape.nn.learnable.unit_walk import unit_walk, walk_radius
 from gape.nn.learnable.untyped_lengths import closed_by_length, pair_by_length, worth
@@ -191,10 +191,13 @@ def _check_graph(graph: Graph, machine: LearnableAutomaton) -> None:
         ("labels", machine.labels, graph.labels),
         ("edge_type", machine.by_edge, graph.edge_type),
     ):
+        what = "labels of nodes" if name == "labels" else "types of edges"
         if count > 1 and values is None:
-            raise ValueError(f"the automaton tells {count} {name} apart and the graph has none; give {name}")
+            raise ValueError(f"the automaton knows {count} {what} and the graph has none; give {name}")
         if count > 1 and values is not None and values.numel() and int(values.max()) >= count:
-            raise ValueError(f"{name} must lie below {count}, got {int(values.max())}")
+            at = int((values >= count).nonzero()[0])
+            where = f"{'node' if name == 'labels' else 'edge'} {at}"
+            raise ValueError(f"{name} must lie below {count}, got {int(values[at])} at {where}")
 
 
 def _check_basis(basis: WalkBasis, graph: Graph, matrix: str) -> None:
@@ -202,7 +205,18 @@ def _check_basis(basis: WalkBasis, graph: Graph, matrix: str) -> None:
         found = NAMES[int(basis.matrix[0])]
         raise ValueError(f"the basis is for matrix={found!r}, the layer walks on {matrix!r}")
     rows = {name: len(value) for name, value in basis.tensors().items()}
-    graphs = {rows[name] for name in ("matrix", "radius", "spectrum", "complete") if name in rows}
+    graphs = {rows[name] for name in ("matrix", "radius", "weight", "spectrum", "complete") if name in rows}
     nodes = {rows[name] for name in ("vectors", "scale", "returns") if name in rows}
     if graphs != {graph.num_graphs} or nodes - {graph.num_nodes}:
         raise ValueError(f"the basis is for other graphs: its rows are {rows}, the graphs are {graph!r}")
+    if basis.weight is not None:
+        known, given = basis.weight.to(torch.float64), graph_weight(graph)
+        # A basis may be kept in float32.
+        other = (~torch.isclose(given, known, rtol=1e-5, atol=0.0)).nonzero()
+        if len(other):
+            at = int(other[0])
+            hint = "give edge_weight, too" if graph.edge_weight is None else "compute it from the same weights"
+            raise ValueError(
+                f"the basis is for other edges: those of graph {at} add up to {float(known[at]):g} there and to "
+                f"{float(given[at]):g} here; {hint}"
+            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import torch
@@ -76,7 +76,9 @@ class GAPE(nn.Module):
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        check_settings(readout, length, out_channels, transition_by, damping, final, labelling)
+        check_settings(
+            readout, length, out_channels, transition_by, damping, final, labelling, scaling=scaling, learn=learn
+        )
         check_walk(matrix, memory)
         self.readout, self.length, self.matrix, self.memory = readout, length, matrix, memory
         self.labelling, self.damping, self.out_channels = labelling, damping, out_channels
@@ -132,11 +134,25 @@ class GAPE(nn.Module):
         Returns:
             ``[n, out_channels]``, or ``[graphs, out_channels, n, n]`` for pairs: row v, column u holds the runs u → v.
         """
+        return self.encode(*self._given(edge_index, batch, num_nodes, edge_weight, labels, edge_type, basis))
+
+    def _given(
+        self,
+        edge_index: Tensor,
+        batch: Tensor | None = None,
+        num_nodes: int | None = None,
+        edge_weight: Tensor | None = None,
+        labels: Tensor | None = None,
+        edge_type: Tensor | None = None,
+        basis: WalkBasis | None = None,
+    ) -> tuple[Graph, WalkBasis | None]:
+        """The graphs that :meth:`forward` was given, checked, and their basis."""
         self._refuse_unused(labels, edge_type)
+        if basis is not None and not isinstance(basis, WalkBasis):
+            raise ValueError(f"basis must be a WalkBasis, such as WalkBasis.of(data), got {type(basis).__name__}")
         # An empty graph at the end of a batch has no node to show it, but a row of the basis.
         graphs = 0 if basis is None else len(basis.radius)
-        graph = batched_graph(edge_index, batch, num_nodes, edge_weight, labels, edge_type, graphs)
-        return self.encode(graph, basis)
+        return batched_graph(edge_index, batch, num_nodes, edge_weight, labels, edge_type, graphs), basis
 
     def _refuse_unused(self, labels: Tensor | None, edge_type: Tensor | None) -> None:
         """Labels and types that the layer does not read were given by mistake, or the layer was built by one."""
@@ -177,13 +193,43 @@ class GAPE(nn.Module):
             return found.flatten(1).to(self.machine.dtype)
 
     @torch.no_grad()
-    def fit_scaling(self, batches: Iterable[Graph | tuple[Graph, WalkBasis | None]]) -> None:
+    def fit_scaling(self, batches: Iterable[Mapping[str, Any] | Graph | tuple[Graph, WalkBasis | None]]) -> None:
         """Take the scale of every feature from the training set, for ``scaling="fixed"`` and ``"whitened"``.
 
         Args:
-            batches: the training graphs, each batch with its basis if there is one.
+            batches: the training graphs, each batch as the arguments of :meth:`forward` by name, or as a
+                :class:`gape.Graph`, alone or with its basis.
+
+        Example:
+            >>> layer = GAPE(states=2, scaling="fixed", seed=0)
+            >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+            >>> layer.fit_scaling([{"edge_index": path}])
+            >>> layer(path).mean(0).abs() < 1e-6
+            tensor([True, True])
         """
-        rows = [self.read(*batch) if isinstance(batch, tuple) else self.read(batch) for batch in batches]
+        if isinstance(batches, Mapping | Graph):
+            raise ValueError(f"fit_scaling takes a list of batches, got one {type(batches).__name__}; put it in a list")
+        rows = [self.read(*self._batch(batch)) for batch in batches]
         if not rows:
             raise ValueError("fit_scaling needs at least one batch of the training set, got none")
         self.scaling.fit(torch.cat(rows))
+
+    def _batch(self, batch: Any) -> tuple[Graph, WalkBasis | None]:
+        if isinstance(batch, Mapping):
+            return self._given(**batch)
+        graph, basis = batch if isinstance(batch, tuple) else (batch, None)
+        if not isinstance(graph, Graph):
+            raise ValueError(
+                f"fit_scaling takes batches as the arguments of forward by name, got {type(graph).__name__}: "
+                'layer.fit_scaling({"edge_index": b.edge_index, "batch": b.batch} for b in loader)'
+            )
+        return graph, basis
+
+    def extra_repr(self) -> str:
+        """For ``print(model)``: the settings that the parts below do not show."""
+        machine = self.machine
+        shown: dict[str, Any] = {"states": machine.states, "readout": self.readout, "length": self.length}
+        if machine.labels > 1:
+            shown |= {"labels": machine.labels, "labelling": self.labelling}
+        shown |= {"transition_by": machine.transition_by, "matrix": self.matrix, "damping": self.damping}
+        return ", ".join(f"{name}={value!r}" for name, value in shown.items())

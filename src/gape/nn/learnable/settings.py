@@ -17,8 +17,10 @@ def check_settings(
     damping: float,
     final: bool,
     labelling: str,
+    scaling: str,
+    learn: bool,
 ) -> None:
-    """Refuse readouts, lengths and transitions that do not go together."""
+    """Refuse readouts, lengths, transitions and scales that do not go together."""
     if readout not in get_args(ReadoutName):
         raise ValueError(f"readout must be 'node', 'closed' or 'pair', got {readout!r}")
     if labelling not in ("given", "degree"):
@@ -27,6 +29,8 @@ def check_settings(
         positive(length, "length")
     if out_channels is not None:
         positive(out_channels, "out_channels")
+    if isinstance(damping, str):
+        raise ValueError(f"damping must be a number, got {damping!r}")
     finite_number(damping, "damping")
     if not 0 < damping <= (1.0 if length else 1.0 - 1e-6):
         bound = "1" if length else "1 - 1e-6 (1 itself with a length)"
@@ -38,6 +42,13 @@ def check_settings(
         )
     if readout == "closed" and transition_by != "none" and length is None:
         raise ValueError("closed runs of a typed automaton are followed step by step; give their length, such as 10")
+    if readout == "pair" and scaling in ("fixed", "whitened"):
+        raise ValueError(f"pairs are not scaled, got scaling={scaling!r}; leave it out")
+    if scaling == "whitened" and learn:
+        raise ValueError(
+            "scaling='whitened' takes the principal components once, and those of an automaton that is learned move; "
+            "give learn=False, or scaling='batch' or 'fixed'"
+        )
 
 
 def check_walk(matrix: str, memory: float) -> None:

@@ -218,7 +218,7 @@ def test_what_a_transform_cannot_take_comes_with_the_way_out(kind, dataset):
     several_types = FakeHeteroDataset(num_graphs=2)
     for call, message in [
         (lambda: kind()(dataset), r"got the data set FakeDataset\(7\); use .over\(dataset\)"),
-        (lambda: kind()(list(dataset)), r"got a list; join its graphs by Batch.from_data_list, or use gape.encode"),
+        (lambda: kind()(list(dataset)), r"got a list; call the transform on Batch.from_data_list of it"),
         (lambda: kind()(several_types[0]), r"HeteroData.* data.to_homogeneous\(\)"),
         (lambda: kind()(as_graph(dataset)), "takes a PyG Data or Batch, got Graph; gape.encode takes all else"),
         (lambda: kind().over(dataset[0]), "InMemoryDataset, got Data; call the transform on it, without .over"),

@@ -222,7 +222,7 @@ def test_what_a_transform_cannot_take_comes_with_the_way_out(kind, dataset):
         (lambda: kind()(several_types[0]), r"HeteroData.* data.to_homogeneous\(\)"),
         (lambda: kind()(as_graph(dataset)), "takes a PyG Data or Batch, got Graph; gape.encode takes all else"),
         (lambda: kind().over(dataset[0]), "InMemoryDataset, got Data; call the transform on it, without .over"),
-        (lambda: kind().over(list(dataset)), "InMemoryDataset, got a list; join its graphs by Batch.from_data_list"),
+        (lambda: kind().over(list(dataset)), "InMemoryDataset, got a list; call the transform on Batch.from_data_list"),
         (lambda: kind().over(several_types), r"to_homogeneous\(\)"),
         (lambda: kind().over(NotInMemory()), r"got NotInMemory\(\), which .* as transform or pre_transform"),
     ]:

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from gape.bench.collect import collect, read_results
-from gape.bench.runtime.table import measure_runtimes, runtime_table
+from gape.bench.runtime.table import chosen_workloads, measure_runtimes, runtime_table
 from gape.bench.tables.render import render
 from gape.bench.tables.significance import best, differ
 from gape.bench.tables.summary import summarise
@@ -195,6 +195,26 @@ def test_runtimes_are_measured_beside_the_other_ways_and_kept(tmp_path, monkeypa
     assert entry(table, "GAPE", "paper", column=2).text == "769.21"
     measure_runtimes(tmp_path, quick=True, workloads=["CYCLES"])
     assert (tmp_path / "graph-runtime.jsonl").read_text().count("\n") == len(lines)
+
+
+def test_runtimes_measured_before_an_interruption_are_kept(tmp_path, monkeypatch):
+    from gape.bench.runtime import measurement
+
+    whole = measurement.timed
+
+    def interrupted(work, comparison, seconds):
+        if comparison.encoding == "rw":
+            raise KeyboardInterrupt
+        return whole(work, comparison, seconds)
+
+    monkeypatch.setattr(measurement, "SIZES", {"CYCLES": 6000})
+    monkeypatch.setattr(measurement, "timed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        measure_runtimes(tmp_path, quick=True, workloads=["CYCLES"])
+    assert entry(runtime_table(tmp_path), "GAPE", "ours", column=1).text != "missing"
+    assert entry(runtime_table(tmp_path), "RW", "ours", column=1).text == "missing"
+    with pytest.raises(ValueError, match="not measured on csl; there are zinc, cycles, pattern"):
+        chosen_workloads(["zinc", "csl"])
 
 
 def test_tables_that_the_paper_does_not_have_are_of_cells_with_exactly_their_settings():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,7 +63,9 @@ class Timing:
 
 def main(data_dir: Path | None = None, quick: bool = False, states: tuple[int, ...] | None = None) -> list[Timing]:
     """Measure and print; ``quick`` on a hundredth of the graphs, to see that it runs."""
-    return [timing for timing, _ in measure(data_dir, quick, states or (20, 32))]
+    found = [timing for timing, _ in measure(data_dir, quick, states or (20, 32))]
+    Console().print(table(found))
+    return found
 
 
 def measure(
@@ -71,9 +73,9 @@ def measure(
     quick: bool = False,
     states: Sequence[int] = (20, 32),
     workloads: Sequence[str] = tuple(SIZES),
-) -> list[tuple[Timing, dict[str, Any]]]:
-    """Time all encodings on all workloads, print the table, and say on what it was measured."""
-    console, found = Console(stderr=True), []
+) -> Iterator[tuple[Timing, dict[str, Any]]]:
+    """Time all encodings on all workloads, one after the other, and say on what each was measured."""
+    console = Console(stderr=True)
     for name in workloads:
         with console.status(f"{name}: preparing the graphs"):
             work = workload(name, data_dir, max(60, SIZES[name] // 100) if quick else SIZES[name])
@@ -88,9 +90,8 @@ def measure(
         }
         for comparison in comparisons(states):
             with console.status(f"{name}: timing {comparison.encoding}"):
-                found.append((timed(work, comparison, 0.2 if quick else OTHER_SECONDS), circumstances))
-    Console().print(table([timing for timing, _ in found]))
-    return found
+                timing = timed(work, comparison, 0.2 if quick else OTHER_SECONDS)
+            yield timing, circumstances
 
 
 def timed(work: Workload, comparison: Comparison, other_seconds: float = OTHER_SECONDS) -> Timing:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from gape.atomic import replacing
 from gape.bench.rows import find
-from gape.bench.runtime.measurement import measure
+from gape.bench.runtime.measurement import measure, table
 from gape.bench.runtime.workloads import SIZES
 from gape.bench.tables.paper import printed
 from gape.bench.tables.summary import Summary
@@ -23,16 +25,41 @@ FILE = "graph-runtime.jsonl"
 def measure_runtimes(
     results: Path, data_dir: Path | None = None, *, quick: bool = False, workloads: Sequence[str] = tuple(SIZES)
 ) -> list[dict[str, Any]]:
-    """What ``gape runtime`` measures, kept: a line for each workload and encoding."""
-    lines: list[dict[str, Any]] = []
+    """What ``gape runtime`` measures, kept as soon as it is known: a line for each workload and encoding."""
+    lines, timings = [], []
     for timing, circumstances in measure(data_dir, quick, workloads=workloads):
         line = {("runtime" if name == "workload" else name): value for name, value in vars(timing).items()}
-        lines.append({**line, "seconds": [round(run, 4) for run in timing.seconds], **circumstances})
-    results.mkdir(parents=True, exist_ok=True)
-    kept = [old for old in _read(results) if old["runtime"] not in workloads]
-    with replacing(results / FILE) as temporary:
-        temporary.write_text("".join(json.dumps(line) + "\n" for line in [*kept, *lines]), encoding="utf-8")
+        line |= {"seconds": [round(run, 4) for run in timing.seconds], **circumstances}
+        _keep(results, line)
+        lines.append(line)
+        timings.append(timing)
+    Console().print(table(timings))
     return lines
+
+
+def chosen_workloads(tasks: Sequence[str] | None) -> list[str]:
+    """The workloads of these tasks; all if None.
+
+    >>> chosen_workloads(["zinc"])
+    ['ZINC']
+    """
+    known = {name.lower(): name for name in SIZES}
+    tasks = list(known) if tasks is None else tasks
+    if absent := [task for task in tasks if task not in known]:
+        raise ValueError(f"runtimes are not measured on {', '.join(absent)}; there are {', '.join(known)}")
+    return [known[task] for task in tasks]
+
+
+def _keep(results: Path, line: dict[str, Any]) -> None:
+    """Put a line in the place of an older one of the same workload, encoding and k, or behind the others."""
+    kept = {_key(old): old for old in _read(results)} | {_key(line): line}
+    results.mkdir(parents=True, exist_ok=True)
+    with replacing(results / FILE) as temporary:
+        temporary.write_text("".join(json.dumps(one) + "\n" for one in kept.values()), encoding="utf-8")
+
+
+def _key(line: dict[str, Any]) -> tuple[Any, ...]:
+    return line["runtime"], line["encoding"], line["k"]
 
 
 def runtime_table(results: Path) -> Table:

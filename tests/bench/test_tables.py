@@ -243,6 +243,11 @@ def test_tables_that_the_paper_does_not_have_are_of_cells_with_exactly_their_set
         entry(comparison("learned", runs), "learned, typed closed + RW", "best validation", c).text for c in range(4)
     ]
     assert typed == ["missing", "–", "–", "–"]  # only molecules have types
+    hidden = [result(encoding="rw", best=0.9), result(encoding="gape", best=0.8)]
+    hidden.append(result(encoding="gape-learned-typed", best=0.99, stopped="time"))
+    shown = comparison("learned", hidden)
+    assert entry(shown, "RW", "best validation", column=2).bold
+    assert not any("†" in note for note in shown.notes)
     with pytest.raises(ValueError, match="table 'damping' has no task csl; it has zinc, cycles-v"):
         comparison("damping", runs, tasks=["csl"])
     with pytest.raises(ValueError, match="table 'learned' has no encoding gape-clsed; it has none, rw, gape, "):

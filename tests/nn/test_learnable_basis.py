@@ -145,8 +145,17 @@ def test_a_basis_of_other_weights_is_refused(mode):
         one(graph.edge_index, graph.batch, **given, basis=basis)
     found = one(graph.edge_index, graph.batch, edge_weight=weights, **given, basis=basis)
     torch.testing.assert_close(found, one.encode(weighted))
-    with pytest.raises(ValueError, match="compute it from the same weights"):
+    with pytest.raises(ValueError, match="give the same edge_weight, or compute the basis"):
         one(graph.edge_index, graph.batch, edge_weight=2 * weights, **given, basis=basis)
+
+
+def test_a_basis_of_other_signs_is_refused():
+    path = Graph.from_edges([(0, 1), (1, 2), (2, 3)], undirected=True, edge_weight=torch.tensor([1.0, -1.0, 1.0]))
+    one = layer("node-length")
+    basis = walk_basis(path, **one.basis_settings)
+    with pytest.raises(ValueError, match="add up to 4 and -2 there and to 6 here; give edge_weight, too"):
+        one(path.edge_index, num_nodes=4, basis=basis)
+    one(path.edge_index, num_nodes=4, edge_weight=path.edge_weight.half(), basis=basis)
 
 
 def test_graphs_in_a_list_get_bases_as_a_batch():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Batch, Data, InMemoryDataset
 
 from gape.data.dataset import GraphDataset
 from gape.data.flat import FlatGraphs
@@ -39,6 +40,27 @@ def test_every_name_trains_on_a_prepared_data_set_as_on_the_fly(name, categories
     assert all(parameter.grad is not None for parameter in encoder.parameters())
     model.eval()
     fly = type(given)(labels=given.labels, fixed=given.fixed)
+    found, expected = (model(batch.x, batch.edge_index, batch.batch, one) for one in (given, fly))
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_every_name_passes_edge_weights_on(name):
+    edges = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]])
+    weights = torch.tensor([[1.0], [1.0], [0.5], [0.5], [0.25], [0.25]])
+    weighted = [Data(x=torch.tensor([0, 1, 2]), edge_index=edges, edge_weight=factor * weights) for factor in (1, 2)]
+
+    class Stored(InMemoryDataset):
+        def __init__(self):
+            super().__init__()
+            self.data, self.slices = self.collate(weighted)
+
+    encoding = learned(name, scaling="batch")
+    encoder = encoding.encoder(16, (3,))
+    batch = Batch.from_data_list(list(encoding.prepare(Stored(), (3,))))
+    given = encoding.given(batch)
+    model = GraphTransformer(inputs=3, out_channels=1, layers=1, hidden=16, heads=2, encoding=encoder).eval()
+    fly = type(given)(labels=given.labels, edge_weight=batch.edge_weight.flatten(), fixed=given.fixed)
     found, expected = (model(batch.x, batch.edge_index, batch.batch, one) for one in (given, fly))
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 

@@ -178,6 +178,10 @@ def test_scales_are_taken_from_the_arguments_of_forward():
     assert torch.equal(whole.encode(graph), named.encode(graph))
     with pytest.raises(ValueError, match=r"got Data: layer.fit_scaling\(\{\"edge_index\": b.edge_index"):
         whole.fit_scaling([Data(edge_index=graph.edge_index)])
+    with pytest.raises(ValueError, match="forward has no argument x; it has edge_index, batch"):
+        whole.fit_scaling([{"edge_index": graph.edge_index, "x": graph.labels}])
+    with pytest.raises(ValueError, match="arguments of forward by name, got tuple"):
+        whole.fit_scaling([(graph,)])
     with pytest.raises(ValueError, match="a list of batches, got one Graph"):
         whole.fit_scaling(graph)
 
@@ -224,6 +228,7 @@ def test_whitened_features_are_uncorrelated_over_the_training_set():
         ({"scaling": "layer"}, "scaling must be"),
         ({"scaling": "whitened"}, "principal components once.* give learn=False"),
         ({"readout": "pair", "out_channels": 2, "scaling": "fixed"}, "pairs are not scaled, got scaling='fixed'"),
+        ({"memory": "1"}, "memory must be a number, got '1'"),
         ({"damping": "0.9"}, "damping must be a number, got '0.9'"),
         ({"states": 0}, "at least 1"),
     ],
@@ -246,6 +251,11 @@ def test_inputs_that_do_not_fit_are_refused_with_the_reason():
             layer("node").forward(graph.edge_index, batch)
     with pytest.raises(ValueError, match=r"take x\[:, 0\]"):
         layer("node-labels").forward(graph.edge_index, graph.batch, labels=graph.labels.unsqueeze(1))
+    with pytest.raises(ValueError, match=r"labels must be a row of integers, got shape \[\]"):
+        layer("node-labels").forward(graph.edge_index, labels=3)
+    layer("node").forward(graph.edge_index, graph.batch, num_nodes=torch.tensor(graph.num_nodes))
+    with pytest.raises(ValueError, match=r"basis must be a WalkBasis.* got Graph"):
+        layer("node").encode(graph, graph)
     with pytest.raises(ValueError, match=r"take edge_attr\[:, 0\]"):
         layer("typed-edge").forward(graph.edge_index, graph.batch, edge_type=graph.edge_type.unsqueeze(1))
     with pytest.raises(ValueError, match=f"one number of nodes, got len.batch.={graph.num_nodes}, len.labels.=3"):

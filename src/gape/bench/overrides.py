@@ -7,6 +7,8 @@ from dataclasses import fields, replace
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import torch
+
 from gape.bench.rows import find
 from gape.bench.settings import Settings
 
@@ -143,4 +145,6 @@ def _encoding_value(settings: Settings, name: str, text: str) -> Any:
         raise ValueError(f"{settings.encoding!r} has no settings, got encoding.{name}={text}")
     made = encodings.make(settings.encoding, **{**settings.encoding_options, name: text})
     value = getattr(made, name)
+    if isinstance(value, torch.dtype):
+        return str(value).removeprefix("torch.")
     return value if isinstance(value, bool | int | float | str | None) else text

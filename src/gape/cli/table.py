@@ -81,6 +81,7 @@ def table(
     else:
         from gape.bench.collect import read_results
         from gape.bench.protocol import TASKS, task_protocol
+        from gape.bench.tables.layouts import layout
         from gape.bench.tables.table import comparison, other_settings
 
         tasks = task.split(",") if task else None
@@ -90,7 +91,7 @@ def table(
         rows = encoding.split(",") if encoding else None
         found = read_results(runs, results)
         made = comparison(name, found, overrides, tasks, rows)
-        if name == "graph-performance" and (others := other_settings(found, overrides, tasks)):
+        if name == "graph-performance" and (others := other_settings(layout(name, tasks, rows), found, overrides)):
             listed = ", ".join(f"{number} {what}" for what, number in others.items())
             typer.echo(f"runs with other settings, not shown (see --set): {listed}", err=True)
     shown = render(made, format_)

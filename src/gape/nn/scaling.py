@@ -113,9 +113,10 @@ class FeatureScaling(nn.Module):
             mean, variance = features.mean(0), features.var(0, correction=0)
             # A plain mean over the first batches: features may be a thousandth of the 1 that BatchNorm begins with.
             norm.num_batches_tracked.add_(1)
-            rate = (1.0 / norm.num_batches_tracked).clamp(min=norm.momentum)
-            norm.running_mean.lerp_(mean.detach().to(norm.running_mean.dtype), rate.to(norm.running_mean.dtype))
-            norm.running_var.lerp_(variance.detach().to(norm.running_var.dtype), rate.to(norm.running_var.dtype))
+            kept = norm.running_mean.dtype
+            rate = norm.num_batches_tracked.to(kept).reciprocal().clamp(min=norm.momentum)
+            norm.running_mean.lerp_(mean.detach().to(kept), rate)
+            norm.running_var.lerp_(variance.detach().to(kept), rate)
         else:
             mean, variance = norm.running_mean.to(dtype), norm.running_var.to(dtype)
         deviation = (variance + (ALIKE * mean).square() + norm.eps).sqrt()

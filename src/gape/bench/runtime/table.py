@@ -51,11 +51,19 @@ def chosen_workloads(tasks: Sequence[str] | None) -> list[str]:
 
 
 def _keep(results: Path, line: dict[str, Any]) -> None:
-    """Put a line in the place of an older one of the same workload, encoding and k, or behind the others."""
-    kept = {_key(old): old for old in _read(results)} | {_key(line): line}
+    """Put a line in the place of an older one of the same workload, encoding and k, or behind the others.
+
+    Lines of the workload that were measured on other data or another machine go: a table says only once on what.
+    """
+    same = [old for old in _read(results) if old["runtime"] != line["runtime"] or _where(old) == _where(line)]
+    kept = {_key(old): old for old in same} | {_key(line): line}
     results.mkdir(parents=True, exist_ok=True)
     with replacing(results / FILE) as temporary:
         temporary.write_text("".join(json.dumps(one) + "\n" for one in kept.values()), encoding="utf-8")
+
+
+def _where(line: dict[str, Any]) -> list[Any]:
+    return [line[name] for name in ("graphs", "data", "threads", "machine", "torch")]
 
 
 def _key(line: dict[str, Any]) -> tuple[Any, ...]:

@@ -72,7 +72,7 @@ def comparison(
     figures: _Figures = {}
     counting: dict[str, float] = {}
     for row in what.rows:
-        for column in what.columns:
+        for column in (column for column in what.columns if row.stands_in(column)):
             pairs = {**column.overrides, **chosen.get(column.task, {}), **row.overrides}
             variant = _variant(Cell(column.task, row.encoding, overrides=pairs).overrides)
             found = by_cell.get((column.task, row.encoding, variant), [])
@@ -90,7 +90,7 @@ def comparison(
         for words in RULES.values():
             entries = (
                 _entry(figures[row.title, words, column.title], row.title in winners[words, column.title])
-                if not row.only or column.task in row.only
+                if row.stands_in(column)
                 else Entry("–")
                 for column in what.columns
             )
@@ -102,19 +102,26 @@ def comparison(
 
 
 def other_settings(
-    results: Iterable[Mapping[str, Any]], overrides: Mapping[str, Mapping[str, str]], tasks: Sequence[str] | None = None
+    what: Layout, results: Iterable[Mapping[str, Any]], overrides: Mapping[str, Mapping[str, str]]
 ) -> dict[str, int]:
-    """How many results of these tasks have other settings than ``overrides`` of their task, by task and settings.
+    """How many results of a table's rows and tasks have other settings than ``overrides``, by task and settings.
 
-    >>> other_settings([{"task": "csl", "overrides": {"norm": "layer"}}, {"task": "csl", "overrides": {}}], {})
+    >>> plain = {"task": "csl", "encoding": "rw", "overrides": {}}
+    >>> other_settings(layout("graph-performance"), [plain, {**plain, "overrides": {"norm": "layer"}}], {})
     {'csl:norm=layer': 1}
     """
+    rows, tasks = {row.encoding for row in what.rows}, {column.task for column in what.columns}
     found = Counter(
         f"{result['task']}:{_variant(result['overrides']) or 'as published'}"
         for result in results
-        if (tasks is None or result["task"] in tasks) and result["overrides"] != overrides.get(result["task"], {})
+        if result["task"] in tasks and result["encoding"] in rows and result["overrides"] != _spelled(result, overrides)
     )
     return dict(found)
+
+
+def _spelled(result: Mapping[str, Any], overrides: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    task = result["task"]
+    return Cell(task, result["encoding"], overrides=overrides.get(task, {})).overrides
 
 
 #: By row, rule in words, and column.

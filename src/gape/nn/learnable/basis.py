@@ -22,22 +22,22 @@ class WalkBasis:
     Args:
         matrix: ``[graphs]``, the number of the walk matrix in :data:`gape.walk.NAMES`.
         radius: ``[graphs]``, what each graph's matrix was divided by.
-        weight: ``[graphs]``, what the edges of each graph add up to, by which other edges are noticed.
         vectors: ``[n, J]``, zero in columns that a graph does not need.
         spectrum: ``[graphs, J]`` if H is diagonal, else ``[graphs, J, J]``, H itself.
         scale: ``[n]``, c when V is the basis of diag(1/c) Aᵀ diag(c), which is symmetric.
         complete: ``[graphs]``, whether V spans the whole space of the graph; if not, only all nodes alike.
         returns: ``[n, T]``, entries (Aᵗ)_vv for t = 1 … T.
+        weight: ``[graphs, 2]``, the sums of each graph's positive and negative edges, by which other edges are noticed.
     """
 
     matrix: Tensor
     radius: Tensor
-    weight: Tensor | None = None
     vectors: Tensor | None = None
     spectrum: Tensor | None = None
     scale: Tensor | None = None
     complete: Tensor | None = None
     returns: Tensor | None = None
+    weight: Tensor | None = None
 
     @classmethod
     def of(cls, data: Any) -> WalkBasis | None:

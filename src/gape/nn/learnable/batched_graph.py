@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape.arrays import as_tensor
+from gape.arrays import as_tensor, whole_number
 from gape.graph import Graph
 
 
@@ -45,14 +45,17 @@ def batched_graph(
 
 def _row(values: Any, name: str, column: str) -> Tensor:
     found = as_tensor(values, name)
-    if found.dim() == 2 and found.shape[1] == 1:
+    if found.dim() != 1:
+        if found.dim() != 2 or found.shape[1] != 1:
+            raise ValueError(f"{name} must be a row of integers, got shape {list(found.shape)}")
         raise ValueError(f"{name} must be a row of {len(found)} integers, got shape {list(found.shape)}: take {column}")
     return found
 
 
 def _nodes(edge_index: Tensor, num_nodes: int | None, batch: Tensor | None, labels: Tensor | None) -> int:
     """The number of nodes, on which all that show it have to agree."""
-    shown = {"num_nodes": num_nodes, "len(batch)": _length(batch), "len(labels)": _length(labels)}
+    stated = None if num_nodes is None else whole_number(_plain(num_nodes), "num_nodes", at_least=0)
+    shown = {"num_nodes": stated, "len(batch)": _length(batch), "len(labels)": _length(labels)}
     known = {name: number for name, number in shown.items() if number is not None}
     if len(set(known.values())) > 1:
         got = ", ".join(f"{name}={number}" for name, number in known.items())
@@ -66,6 +69,10 @@ def _nodes(edge_index: Tensor, num_nodes: int | None, batch: Tensor | None, labe
             f"edge_index names node {last}, but {name}={number}; batch and labels have a row for every node"
         )
     return number
+
+
+def _plain(number: Any) -> Any:
+    return number.item() if isinstance(number, Tensor) and number.numel() == 1 else number
 
 
 def _length(rows: Tensor | None) -> int | None:

@@ -92,8 +92,9 @@ class LearnedEncoding:
         labels = None if x is None or x.is_floating_point() else x[:, 0] if x.dim() == 2 else x
         kind = getattr(batch, "edge_attr", None)
         kind = kind if kind is not None and not kind.is_floating_point() and kind.dim() == 1 else None
-        fixed = getattr(batch, FIXED, None)
-        return WalkInput(labels=labels, edge_type=kind, basis=WalkBasis.of(batch), fixed=fixed)
+        weight, fixed = getattr(batch, "edge_weight", None), getattr(batch, FIXED, None)
+        weight = None if weight is None else weight.flatten()
+        return WalkInput(labels, kind, edge_weight=weight, basis=WalkBasis.of(batch), fixed=fixed)
 
     @staticmethod
     def _settings(layer: Mapping[str, Any], categories: Sequence[int]) -> dict[str, Any]:

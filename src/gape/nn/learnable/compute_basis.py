@@ -49,7 +49,7 @@ def walk_basis(
         raise ValueError(f"vectors and returns must not be negative, got {vectors} and {returns}")
     radius = walk_radius(graph, matrix)
     kind = torch.full((graph.num_graphs,), NAMES.index(matrix), device=graph.device)
-    found = WalkBasis(kind, radius, graph_weight(graph))
+    found = WalkBasis(kind, radius, weight=graph_weight(graph))
     if returns:
         found = replace(found, returns=return_weights(unit_walk(graph, matrix, radius), returns))
     largest = int(graph.sizes.max()) if graph.num_graphs else 0
@@ -73,10 +73,11 @@ def walk_basis(
 
 
 def graph_weight(graph: Graph) -> Tensor:
-    """``[graphs]``: the sum of the absolute weights of each graph's edges, in float64."""
-    each = torch.ones(graph.num_edges) if graph.edge_weight is None else graph.edge_weight.detach().abs()
-    total = torch.zeros(graph.num_graphs, dtype=torch.float64, device=graph.device)
-    return total.index_add_(0, graph.batch[graph.edge_index[0]], each.to(total))
+    """``[graphs, 2]``: the sums of the positive and of the negative weights of each graph's edges, in float64."""
+    total = torch.zeros(graph.num_graphs, 2, dtype=torch.float64, device=graph.device)
+    each = total.new_ones(graph.num_edges) if graph.edge_weight is None else graph.edge_weight.detach().to(total)
+    signed = torch.stack([each.clamp(min=0), each.clamp(max=0)], dim=1)
+    return total.index_add_(0, graph.batch[graph.edge_index[0]], signed)
 
 
 def return_weights(walk: WalkMatrix, length: int) -> Tensor:

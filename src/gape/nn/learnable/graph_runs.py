@@ -12,14 +12,15 @@ from gape.nn.learnable.all_runs import AllRuns
 from gape.nn.learnable.automaton import LearnableAutomaton
 from gape.nn.learnable.basis import WalkBasis, enough_vectors
 from gape.nn.learnable.bounded_runs import runs_back, runs_into
-from gape.nn.learnable.compute_basis import graph_weight, return_weights, walk_basis
+from gape.nn.learnable.checks import check_basis, check_graph
+from gape.nn.learnable.compute_basis import return_weights, walk_basis
 from gape.nn.learnable.steps import Steps
 from gape.nn.learnable.unit_walk import unit_walk, walk_radius
 from gape.nn.learnable.untyped_lengths import closed_by_length, pair_by_length, worth
 from gape.solvers.arnoldi import Padding
 from gape.solvers.gradient import DENSE_NODES, EdgeSystem, stein_solve
 from gape.solvers.problem import Problem
-from gape.walk import NAMES, WalkMatrix
+from gape.walk import WalkMatrix
 
 
 class GraphRuns:
@@ -44,9 +45,9 @@ class GraphRuns:
         memory: float,
     ) -> None:
         self.graph, self.machine, self.matrix, self.length, self.memory = graph, machine, matrix, length, memory
-        _check_graph(graph, machine)
+        check_graph(graph, machine)
         if basis is not None:
-            _check_basis(basis, graph, matrix)
+            check_basis(basis, graph, matrix)
         self.given = basis
         self.labels = graph.labels if machine.labels > 1 else None
 
@@ -182,41 +183,3 @@ class GraphRuns:
         return weight * torch.zeros(
             0, self.length or 1, self.machine.states, device=self.graph.device, dtype=self.machine.dtype
         )
-
-
-def _check_graph(graph: Graph, machine: LearnableAutomaton) -> None:
-    if graph.edge_weight is not None and graph.edge_weight.requires_grad:
-        raise ValueError("edge_weight requires gradients; a learnable automaton takes weights as given: detach them")
-    for name, count, values in (
-        ("labels", machine.labels, graph.labels),
-        ("edge_type", machine.by_edge, graph.edge_type),
-    ):
-        what = "labels of nodes" if name == "labels" else "types of edges"
-        if count > 1 and values is None:
-            raise ValueError(f"the automaton knows {count} {what} and the graph has none; give {name}")
-        if count > 1 and values is not None and values.numel() and int(values.max()) >= count:
-            at = int((values >= count).nonzero()[0])
-            where = f"{'node' if name == 'labels' else 'edge'} {at}"
-            raise ValueError(f"{name} must lie below {count}, got {int(values[at])} at {where}")
-
-
-def _check_basis(basis: WalkBasis, graph: Graph, matrix: str) -> None:
-    if basis.matrix.numel() and bool((basis.matrix != NAMES.index(matrix)).any()):
-        found = NAMES[int(basis.matrix[0])]
-        raise ValueError(f"the basis is for matrix={found!r}, the layer walks on {matrix!r}")
-    rows = {name: len(value) for name, value in basis.tensors().items()}
-    graphs = {rows[name] for name in ("matrix", "radius", "weight", "spectrum", "complete") if name in rows}
-    nodes = {rows[name] for name in ("vectors", "scale", "returns") if name in rows}
-    if graphs != {graph.num_graphs} or nodes - {graph.num_nodes}:
-        raise ValueError(f"the basis is for other graphs: its rows are {rows}, the graphs are {graph!r}")
-    if basis.weight is not None:
-        known, given = basis.weight.to(torch.float64), graph_weight(graph)
-        # A basis may be kept in float32.
-        other = (~torch.isclose(given, known, rtol=1e-5, atol=0.0)).nonzero()
-        if len(other):
-            at = int(other[0])
-            hint = "give edge_weight, too" if graph.edge_weight is None else "compute it from the same weights"
-            raise ValueError(
-                f"the basis is for other edges: those of graph {at} add up to {float(known[at]):g} there and to "
-                f"{float(given[at]):g} here; {hint}"
-            )

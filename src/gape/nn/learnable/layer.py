@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -148,10 +149,8 @@ class GAPE(nn.Module):
     ) -> tuple[Graph, WalkBasis | None]:
         """The graphs that :meth:`forward` was given, checked, and their basis."""
         self._refuse_unused(labels, edge_type)
-        if basis is not None and not isinstance(basis, WalkBasis):
-            raise ValueError(f"basis must be a WalkBasis, such as WalkBasis.of(data), got {type(basis).__name__}")
         # An empty graph at the end of a batch has no node to show it, but a row of the basis.
-        graphs = 0 if basis is None else len(basis.radius)
+        graphs = len(basis.radius) if isinstance(basis, WalkBasis) else 0
         return batched_graph(edge_index, batch, num_nodes, edge_weight, labels, edge_type, graphs), basis
 
     def _refuse_unused(self, labels: Tensor | None, edge_type: Tensor | None) -> None:
@@ -216,8 +215,11 @@ class GAPE(nn.Module):
 
     def _batch(self, batch: Any) -> tuple[Graph, WalkBasis | None]:
         if isinstance(batch, Mapping):
+            known = list(inspect.signature(self._given).parameters)
+            if unknown := [name for name in batch if name not in known]:
+                raise ValueError(f"forward has no argument {', '.join(map(str, unknown))}; it has {', '.join(known)}")
             return self._given(**batch)
-        graph, basis = batch if isinstance(batch, tuple) else (batch, None)
+        graph, basis = batch if isinstance(batch, tuple) and len(batch) == 2 else (batch, None)
         if not isinstance(graph, Graph):
             raise ValueError(
                 f"fit_scaling takes batches as the arguments of forward by name, got {type(graph).__name__}: "
@@ -231,5 +233,8 @@ class GAPE(nn.Module):
         shown: dict[str, Any] = {"states": machine.states, "readout": self.readout, "length": self.length}
         if machine.labels > 1:
             shown |= {"labels": machine.labels, "labelling": self.labelling}
-        shown |= {"transition_by": machine.transition_by, "matrix": self.matrix, "damping": self.damping}
+        shown["transition_by"] = machine.transition_by
+        if machine.by_edge > 1:
+            shown["edge_types"] = machine.by_edge
+        shown |= {"matrix": self.matrix, "damping": self.damping}
         return ", ".join(f"{name}={value!r}" for name, value in shown.items())

@@ -29,9 +29,7 @@ def check_settings(
         positive(length, "length")
     if out_channels is not None:
         positive(out_channels, "out_channels")
-    if isinstance(damping, str):
-        raise ValueError(f"damping must be a number, got {damping!r}")
-    finite_number(damping, "damping")
+    _number(damping, "damping")
     if not 0 < damping <= (1.0 if length else 1.0 - 1e-6):
         bound = "1" if length else "1 - 1e-6 (1 itself with a length)"
         raise ValueError(f"damping must lie above 0 and be at most {bound}, got {damping}")
@@ -55,5 +53,11 @@ def check_walk(matrix: str, memory: float) -> None:
     """Refuse a walk matrix that there is not, and memory that nobody has."""
     if matrix not in NAMES:
         raise ValueError(f"there is no walk matrix {matrix!r}; there are {', '.join(NAMES)}")
-    if finite_number(memory, "memory") <= 0:
+    if _number(memory, "memory") <= 0:
         raise ValueError(f"memory must be more than 0 GiB, got {memory}")
+
+
+def _number(value: float, name: str) -> float:
+    if isinstance(value, str):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return finite_number(value, name)

@@ -13,17 +13,17 @@ from gape.graph import Graph
 
 def batched_graph(
     edge_index: Tensor,
-    batch: Tensor | None,
-    num_nodes: int | None,
-    edge_weight: Tensor | None,
-    labels: Tensor | None,
-    edge_type: Tensor | None,
+    batch: Tensor | None = None,
+    num_nodes: int | None = None,
+    edge_weight: Tensor | None = None,
+    labels: Tensor | None = None,
+    edge_type: Tensor | None = None,
     num_graphs: int = 0,
 ) -> Graph:
     """The graphs of a PyG batch, ``num_graphs`` at least; ``num_nodes`` from ``batch``, ``labels`` or the edges.
 
     Example:
-        >>> batched_graph(torch.tensor([[0, 2], [1, 3]]), torch.tensor([0, 0, 1, 1]), None, None, None, None)
+        >>> batched_graph(torch.tensor([[0, 2], [1, 3]]), torch.tensor([0, 0, 1, 1]))
         Graph(graphs=2, nodes=4, edges=2, directed)
     """
     if not isinstance(edge_index, Tensor):

@@ -135,23 +135,22 @@ class GAPE(nn.Module):
         Returns:
             ``[n, out_channels]``, or ``[graphs, out_channels, n, n]`` for pairs: row v, column u holds the runs u → v.
         """
-        return self.encode(*self._given(edge_index, batch, num_nodes, edge_weight, labels, edge_type, basis))
+        more = {"num_nodes": num_nodes, "edge_weight": edge_weight}
+        return self.encode(*self._given(edge_index, batch, labels=labels, edge_type=edge_type, basis=basis, **more))
 
     def _given(
         self,
         edge_index: Tensor,
         batch: Tensor | None = None,
-        num_nodes: int | None = None,
-        edge_weight: Tensor | None = None,
-        labels: Tensor | None = None,
-        edge_type: Tensor | None = None,
+        *,
         basis: WalkBasis | None = None,
+        **others: Any,
     ) -> tuple[Graph, WalkBasis | None]:
         """The graphs that :meth:`forward` was given, checked, and their basis."""
-        self._refuse_unused(labels, edge_type)
+        self._refuse_unused(others.get("labels"), others.get("edge_type"))
         # An empty graph at the end of a batch has no node to show it, but a row of the basis.
         graphs = len(basis.radius) if isinstance(basis, WalkBasis) else 0
-        return batched_graph(edge_index, batch, num_nodes, edge_weight, labels, edge_type, graphs), basis
+        return batched_graph(edge_index, batch, **others, num_graphs=graphs), basis
 
     def _refuse_unused(self, labels: Tensor | None, edge_type: Tensor | None) -> None:
         """Labels and types that the layer does not read were given by mistake, or the layer was built by one."""
@@ -215,7 +214,7 @@ class GAPE(nn.Module):
 
     def _batch(self, batch: Any) -> tuple[Graph, WalkBasis | None]:
         if isinstance(batch, Mapping):
-            known = list(inspect.signature(self._given).parameters)
+            known = list(inspect.signature(self.forward).parameters)
             if unknown := [name for name in batch if name not in known]:
                 raise ValueError(f"forward has no argument {', '.join(map(str, unknown))}; it has {', '.join(known)}")
             return self._given(**batch)

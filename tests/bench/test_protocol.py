@@ -153,6 +153,37 @@ def test_two_spellings_of_a_value_are_one_cell():
     )
 
 
+def test_settings_that_belong_together_are_set_together():
+    cell = Cell("cycles", "gape", overrides={"encoding.labels": "20", "encoding.labelling": "random"})
+    assert cell.variant == "encoding.labelling=random,encoding.labels=20"
+    assert Cell("cycles", "none", overrides={"hidden": "60", "heads": "6"}).settings.heads == 6
+
+
+@pytest.mark.parametrize(
+    ("task", "encoding", "overrides", "message"),
+    [
+        ("csl", "none", {"data.order": "bogus"}, "data.order must be one of random, near-canonical, published"),
+        ("cycles", "none", {"data.train": "3"}, "train must be an even number of graphs .* got 3"),
+        ("pcqm4mv2", "none", {"data.val_fraction": "0.9"}, "val_fraction must lie between 0 and 0.5, got 0.9"),
+        ("cycles", "none", {"heads": "7"}, "heads must divide hidden, got heads=7 and hidden=80"),
+        ("cycles", "lape", {"scaling": "whitened"}, "scaling=whitened is for .* linear layer, got lape"),
+        ("cycles", "gape-learned-node", {"scaling": "fixed"}, "got gape-learned-node; set encoding.scaling"),
+        ("cycles", "none", {"readout": "node"}, "readout=node is for targets of nodes, and cycles asks about graphs"),
+        ("pattern", "none", {"readout": "sum"}, "readout=sum is for targets of graphs, .* use readout=node"),
+        ("cycles", "gape", {"encoding.labels": "20"}, "labels=20"),
+        ("cycles", "ppr", {}, "'ppr' encodes pairs of nodes"),
+    ],
+)
+def test_what_no_run_can_have_is_refused_before_anything_runs(task, encoding, overrides, message):
+    with pytest.raises(ValueError, match=message):
+        Cell(task, encoding, overrides=overrides)
+
+
+@pytest.mark.parametrize("row", [row.name for row in ROWS if row.name.startswith("gape-2star")])
+def test_the_softmax_of_two_stars_is_that_of_the_authors_runs(row):
+    assert settings("cycles", row).encoding_options["initial"] == "softmax_nodes"
+
+
 def test_unknown_names_are_refused_with_what_exists():
     with pytest.raises(ValueError, match="there is no task 'cycle'; there are zinc, csl, cycles"):
         Cell("cycle", "none")

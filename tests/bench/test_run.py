@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 
 from gape.bench.cell import Cell
+from gape.bench.jobs import run_cells
 from gape.bench.lock import locked
 from gape.bench.report.board import Board
 from gape.bench.run import RunOptions, finished, run
@@ -98,6 +99,27 @@ def test_a_finished_cell_is_not_run_again(tmp_path, tiny):
 
     assert run(cell, RunOptions(tmp_path), never) == first
     assert finished(Cell("cycles", "none", 95, cell.overrides), tmp_path) is None
+
+
+def test_a_result_of_other_settings_is_not_taken_for_the_cells(tmp_path, tiny):
+    cell = Cell("cycles", "none", 41, {**tiny, "max_epochs": "1"})
+    result = run(cell, RunOptions(tmp_path))
+    path = cell.folder(tmp_path) / "result.json"
+    path.write_text(json.dumps({**result, "settings": {**result["settings"], "lr": 0.5}}))
+    with pytest.raises(ValueError, match=r"begun with other settings: lr 0\.5 and not 0\.02; remove it"):
+        run(cell, RunOptions(tmp_path))
+    results, failures = run_cells([cell], RunOptions(tmp_path))
+    assert (results, len(failures)) == ([], 1)
+    path.write_text('{"task": "cyc')
+    with pytest.raises(ValueError, match=r"result\.json is not a result"):
+        run(cell, RunOptions(tmp_path))
+
+
+def test_a_run_is_not_resumed_by_another_number_of_processes(tmp_path, tiny):
+    cell = Cell("cycles", "none", 41, tiny, max_minutes=1e-6)
+    assert run(cell, RunOptions(tmp_path))["devices"] == 1
+    with pytest.raises(ValueError, match="begun with other settings: devices 1 and not 2"):
+        run(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path, devices=2))
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path, tiny):

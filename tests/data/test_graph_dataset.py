@@ -116,3 +116,14 @@ def test_large_integers_are_not_cut() -> None:
     graphs = FlatGraphs.from_edges([1], [[]], y=np.array([70_000]))
     task = Task("big", level="graph", metric="accuracy", num_classes=70_001)
     assert GraphDataset(graphs, task, [Split([0], [], [])], "test")[0].y.tolist() == [70_000]
+
+
+def test_a_share_of_the_training_graphs_is_drawn_from_all_of_them():
+    split = Split.contiguous(1_000, 100, 100)  # like PATTERN's: ten kinds of graphs, one kind after the other
+    some = split.some_of_train(0.1)
+    assert len(some) == 100
+    assert len(set((some // 100).tolist())) == 10
+    assert bool((some.diff() > 0).all())
+    assert torch.equal(some, split.some_of_train(0.1))
+    assert torch.equal(split.some_of_train(1.0), split.train)
+    assert len(split.some_of_train(1e-9)) == 1

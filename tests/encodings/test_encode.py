@@ -78,7 +78,7 @@ def test_settings_from_text_are_settings_from_values():
         ("gape", {"states": "many"}, "states must be a whole number, got 'many'"),
         ("gape", {"damping": "low"}, "damping must be a number, got 'low'"),
         ("gape", {"relative": "maybe"}, "relative must be true or false, got 'maybe'"),
-        ("gape", {"readout": "far"}, "readout must be one of 'node', 'closed', 'pair', got 'far'"),
+        ("gape", {"readout": "far"}, "readout must be one of node, closed, pair, got 'far'"),
         ("ppr", {"beta": "0"}, "beta is a restart probability"),
         ("spd", {"dtype": "float32"}, "dtype must be one of int16, int32, int64"),
     ]:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gape.bench.check import check
 from gape.bench.overrides import spelled
 from gape.bench.protocol import SEEDS, described, settings, task_protocol
 from gape.bench.rows import find
 from gape.bench.settings import Settings
-from gape.nn import learned
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,7 @@ class Cell:
             if described(changed) != plain:
                 seen[key] = spelled(changed, key)
         object.__setattr__(self, "overrides", seen)
-        if find(self.encoding).how == "learned":
-            learned(self.encoding, **self.settings.encoding_options).check()
+        check(self.settings)
 
     @property
     def settings(self) -> Settings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,29 +14,35 @@ Result = dict[str, Any]
 
 
 def read_results(*folders: Path) -> list[Result]:
-    """All results under the folders: ``result.json`` of runs and lines of ``*.jsonl``; of equal cells the last one."""
+    """Results under the folders, :func:`latest` of each cell: ``result.json`` of runs and lines of ``*.jsonl``."""
     found: list[Result] = []
     for folder in folders:
-        found += [_parse(path.read_text(encoding="utf-8"), path) for path in sorted(folder.glob("**/result.json"))]
+        for path in sorted(folder.glob("**/result.json")):
+            found.append(parse_result(path.read_text(encoding="utf-8"), path))
         for path in sorted(folder.glob("*.jsonl")):
             lines = path.read_text(encoding="utf-8").splitlines()
-            found += [result for line in lines if line.strip() and "task" in (result := _parse(line, path))]
+            found += [result for line in lines if line.strip() and "task" in (result := parse_result(line, path))]
     return latest(found)
 
 
 def latest(results: Iterable[Result]) -> list[Result]:
-    """One result a cell, the one that was finished last.
+    """One result a cell: of those that the schedule ended, or else of those with most time, the last one.
 
-    >>> old = {"task": "csl", "encoding": "rw", "seed": 41, "overrides": {}, "finished": "2024"}
-    >>> latest([old, {**old, "finished": "2025"}, {**old, "seed": 95}])[0]["finished"]
+    >>> old = {"task": "csl", "encoding": "rw", "seed": 41, "overrides": {}, "stopped": "lr", "finished": "2024"}
+    >>> brief = {**old, "stopped": "time", "max_minutes": 1.0, "finished": "2026"}
+    >>> latest([old, {**old, "finished": "2025"}, brief, {**old, "seed": 95}])[0]["finished"]
     '2025'
     """
-    newest: dict[str, Result] = {}
+    kept: dict[str, Result] = {}
     for result in results:
         key = identity(result)
-        if key not in newest or newest[key]["finished"] < result["finished"]:
-            newest[key] = result
-    return [newest[key] for key in sorted(newest)]
+        if key not in kept or _rank(kept[key]) < _rank(result):
+            kept[key] = result
+    return [kept[key] for key in sorted(kept)]
+
+
+def _rank(result: Result) -> tuple[float, str]:
+    return result["max_minutes"] if result["stopped"] == "time" else math.inf, result["finished"]
 
 
 def identity(result: Result) -> str:
@@ -57,7 +64,8 @@ def collect(runs: Path, results: Path) -> dict[Path, int]:
     return written
 
 
-def _parse(text: str, path: Path) -> Result:
+def parse_result(text: str, path: Path) -> Result:
+    """The record in a file, or a complaint that names the file."""
     try:
         result: Result = json.loads(text)
     except json.JSONDecodeError as error:

@@ -35,7 +35,12 @@ def run_cells(
     cells = list({str(cell.folder(options.runs)): cell for cell in cells}.values())  # each once
     with board or Board(len(cells)) as shown, _one_thread():
         for place, cell in enumerate(cells):
-            known = finished(cell, options.runs)
+            try:
+                known = finished(cell, options.runs)
+            except ValueError as error:
+                failures.append(f"{cell.name}: {error}")
+                shown.failed(cell, str(error))
+                continue
             if known is None:
                 waiting.append((place, cell))
             else:

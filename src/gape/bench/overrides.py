@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
-
-import torch
+from typing import Any, get_type_hints
 
 from gape.bench.rows import find
 from gape.bench.settings import Settings
+from gape.text import typed
 
 # What makes a run another cell rather than the same cell with another setting.
 _IDENTITY = ("task", "encoding", "seed")
@@ -40,6 +38,8 @@ def parse_pairs(words: Iterable[str]) -> dict[str, str]:
 def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
     """The settings with some changed: ``layers``, ``encoding.states``, ``data.test`` and so on, values as text.
 
+    Each value is of the type that it has to have; whether they go together is for :mod:`gape.bench.check` to say.
+
     Example:
         >>> plain = Settings("cycles", "gape")
         >>> override(plain, {"lr": "1e-3", "encoding.damping": "0.1"}).lr
@@ -57,8 +57,8 @@ def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
         group, dot, name = key.partition(".")
         if dot and group in _GROUPS:
             target = _GROUPS[group]
-            value = _data_value(settings.task, name, text) if group == "data" else _encoding_value(settings, name, text)
-            changes[target] = {**changes.get(target, getattr(settings, target)), name: value}
+            hint = _data_type(settings.task, name) if group == "data" else _encoding_type(settings.encoding, name)
+            changes[target] = {**changes.get(target, getattr(settings, target)), name: typed(text, hint, key)}
         elif key in plain_keys():
             changes[key] = typed(text, hints[key], key)
         else:
@@ -97,54 +97,25 @@ def known_keys(settings: Settings) -> list[str]:
     return plain_keys() + [f"data.{name}" for name in of_data] + [f"encoding.{name}" for name in of_encoding]
 
 
-def typed(text: str, hint: Any, name: str) -> Any:
-    """What a text means for a value of that type.
-
-    >>> typed("true", bool, "x"), typed("3", int, "x"), typed("1e-3", float, "x"), typed("none", int | None, "x")
-    (True, 3, 0.001, None)
-    """
-    if get_origin(hint) is Literal:
-        if text not in get_args(hint):
-            raise ValueError(f"{name} must be one of {', '.join(get_args(hint))}, got {text!r}")
-        return text
-    if NoneType in get_args(hint):
-        rest = next(kind for kind in get_args(hint) if kind is not NoneType)
-        return None if text.lower() == "none" else typed(text, rest, name)
-    if hint is bool:
-        if text.lower() not in ("true", "false"):
-            raise ValueError(f"{name} must be true or false, got {text!r}")
-        return text.lower() == "true"
-    if hint is str:
-        return text
-    try:
-        return hint(text)
-    except ValueError as error:
-        kind = "a whole number" if hint is int else "a number"
-        raise ValueError(f"{name} must be {kind}, got {text!r}") from error
-
-
-def _data_value(task: str, name: str, text: str) -> Any:
+def _data_type(task: str, name: str) -> Any:
     from gape import data
 
-    known = data.settings_of(task)
+    known = data.setting_types(task)
     if name not in known:
         raise ValueError(f"data set {task!r} has no option {name!r}; it has {', '.join(known)}")
-    return typed(text, type(known[name]), f"data.{name}")
+    return known[name]
 
 
-def _encoding_value(settings: Settings, name: str, text: str) -> Any:
+def _encoding_type(encoding: str, name: str) -> Any:
     from gape import encodings
     from gape.nn import learned_settings
 
-    if find(settings.encoding).how == "learned":
+    if find(encoding).how == "learned":
         known = learned_settings()
-        if name not in known:
-            raise ValueError(f"{settings.encoding!r} has no setting {name!r}; it has {', '.join(known)}")
-        return typed(text, known[name], f"encoding.{name}")
-    if settings.encoding not in encodings.names():
-        raise ValueError(f"{settings.encoding!r} has no settings, got encoding.{name}={text}")
-    made = encodings.make(settings.encoding, **{**settings.encoding_options, name: text})
-    value = getattr(made, name)
-    if isinstance(value, torch.dtype):
-        return str(value).removeprefix("torch.")
-    return value if isinstance(value, bool | int | float | str | None) else text
+    elif encoding in encodings.names():
+        known = {setting.name: setting.type for setting in encodings.settings_of(encoding)}
+    else:
+        raise ValueError(f"{encoding!r} has no settings, got encoding.{name}")
+    if name not in known:
+        raise ValueError(f"{encoding} has no setting {name!r}; it has {', '.join(known)}")
+    return known[name]

@@ -7,6 +7,7 @@ from pathlib import Path
 from gape.bench.cell import Cell
 from gape.bench.overrides import parse_pairs
 from gape.bench.protocol import SEEDS
+from gape.text import typed
 
 
 def read_queue(path: Path, max_minutes: float | None = None) -> list[Cell]:
@@ -38,21 +39,7 @@ def parse_line(line: str, max_minutes: float | None = None) -> list[Cell]:
     if len(words) < 2 or "=" in words[0] or "=" in words[1]:
         raise ValueError(f"expected TASK ENCODING [seed=N] [minutes=M] [key=value ...], got {line.strip()!r}")
     pairs = parse_pairs(words[2:])
-    seeds = [whole_number(text, "seed") for text in pairs.pop("seed", str(SEEDS[0])).split(",")]
+    seeds = [typed(text, int, "seed") for text in pairs.pop("seed", str(SEEDS[0])).split(",")]
     minutes = pairs.pop("minutes", None)
-    try:
-        allowed = max_minutes if minutes is None else float(minutes)
-    except ValueError as error:
-        raise ValueError(f"minutes must be a number, got {minutes!r}") from error
+    allowed = max_minutes if minutes is None else typed(minutes, float, "minutes")
     return [Cell(words[0], row, seed, pairs, allowed) for seed in seeds for row in words[1].split(",")]
-
-
-def whole_number(text: str, name: str) -> int:
-    """
-    >>> whole_number("4", "seed")
-    4
-    """
-    try:
-        return int(text)
-    except ValueError as error:
-        raise ValueError(f"{name} must be a whole number, got {text!r}") from error

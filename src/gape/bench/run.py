@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ import torch
 
 from gape.atomic import replacing
 from gape.bench.cell import Cell
+from gape.bench.collect import parse_result
 from gape.bench.lock import locked
 from gape.bench.protocol import described
 from gape.bench.settings import Settings
@@ -63,11 +64,13 @@ class RunOptions:
 
 
 def finished(cell: Cell, runs: Path) -> dict[str, Any] | None:
-    """The result of the cell, if there is one that need not go on."""
-    path = cell.folder(runs) / "result.json"
+    """The result of the cell, if there is one that need not go on; refused if it is of other settings."""
+    folder = cell.folder(runs)
+    path = folder / "result.json"
     if not path.exists():
         return None
-    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    result = parse_result(path.read_text(encoding="utf-8"), path)
+    check_same(described(cell.settings), folder, result["settings"])
     if result["stopped"] == "time" and (cell.max_minutes is None or cell.max_minutes > result["max_minutes"]):
         return None
     return result
@@ -82,7 +85,7 @@ def run(cell: Cell, options: RunOptions | None = None, report: Report | None = N
     folder = cell.folder(options.runs)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        _write_settings(cell, folder)
+        _write_settings({**described(cell.settings), "devices": options.devices}, folder)
         result = _compute(cell, options, folder, report)
         with replacing(folder / "result.json") as temporary:
             temporary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -111,7 +114,7 @@ def _compute(cell: Cell, options: RunOptions, folder: Path, report: Report | Non
         )
         done.append(state)
         tests.append(_test(cell, encoded, fold, state))
-    return _result(cell, encoded, done, tests)
+    return {**_result(cell, encoded, done, tests), "devices": options.devices}
 
 
 def _share(minutes: float | None, done: list[Checkpoint], folds: int) -> float | None:
@@ -122,18 +125,24 @@ def _share(minutes: float | None, done: list[Checkpoint], folds: int) -> float |
     return max(left, 1e-9) / (folds - len(done))
 
 
-def _write_settings(cell: Cell, folder: Path) -> None:
+def _write_settings(settings: Mapping[str, Any], folder: Path) -> None:
     path = folder / "settings.json"
-    text = json.dumps(described(cell.settings), indent=1, sort_keys=True)
     if path.exists():
-        # Settings that there were not when the run was begun have the values they had then: their defaults.
-        defaults = Settings(cell.task, cell.encoding).as_dict()
-        if {**defaults, **json.loads(path.read_text(encoding="utf-8"))} != json.loads(text):
-            raise ValueError(f"{folder} was begun with other settings ({path.name}); remove it, or give another --out")
+        check_same(settings, folder, parse_result(path.read_text(encoding="utf-8"), path))
     with replacing(path) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     with replacing(folder / "versions.json") as temporary:
         temporary.write_text(json.dumps(versions(), indent=1) + "\n", encoding="utf-8")
+
+
+def check_same(settings: Mapping[str, Any], folder: Path, held: Mapping[str, Any]) -> None:
+    """Refuse a folder that was begun with other settings than these."""
+    # Settings that there were not then have the values they had then: their defaults.
+    then = {"devices": 1, **Settings(settings["task"], settings["encoding"]).as_dict(), **held}
+    now = json.loads(json.dumps(settings))
+    changed = ", ".join(f"{key} {then[key]} and not {now[key]}" for key in now if then[key] != now[key])
+    if changed:
+        raise ValueError(f"{folder} was begun with other settings: {changed}; remove it, or give another --out")
 
 
 def _test(cell: Cell, encoded: EncodedDataset, fold: int, state: Checkpoint) -> dict[str, dict[str, float]]:
@@ -171,12 +180,12 @@ def _result(
         "encoding": cell.encoding,
         "seed": cell.seed,
         "overrides": dict(cell.overrides),
-        "metric": task.metric.replace("-", "_"),
+        "metric": task.key,
         **{
             rule: {name: _finite(statistics.fmean(test[rule][name] for test in tests)) for name in tests[0][rule]}
             for rule in tests[0]
         },
-        "folds": [_finite(test["best_validation"][task.metric.replace("-", "_")]) for test in tests],
+        "folds": [_finite(test["best_validation"][task.key]) for test in tests],
         "epochs": [state.epoch for state in done],
         "best_epochs": [state.best_epoch for state in done],
         "stopped": "time" if "time" in reasons else "epochs" if "epochs" in reasons else "lr",
@@ -186,7 +195,7 @@ def _result(
         "edge_count_baseline": edge_count_baseline(encoded.dataset) if _two_classes(encoded.dataset) else None,
         "encoding_seconds": round(encoded.seconds, 3),
         "parameters": sum(parameter.numel() for parameter in network.parameters()),
-        "graphs": [round(cell.settings.train_fraction * len(split.train)), len(split.val), len(split.test)],
+        "graphs": [len(split.some_of_train(cell.settings.train_fraction)), len(split.val), len(split.test)],
         "data": encoded.dataset.provenance,
         "settings": described(cell.settings),
         "versions": versions(),

@@ -28,7 +28,7 @@ class Settings:
         factor: by which it is lowered.
         min_lr: training ends when the learning rate falls below.
         max_epochs: training ends after so many epochs at the latest.
-        train_fraction: share of the training graphs that is used, the first ones.
+        train_fraction: share of the training graphs that is used, drawn at random but the same in all runs.
         data: options of the data set that differ from its defaults.
         encoding_options: settings of the encoding that differ from its defaults.
 

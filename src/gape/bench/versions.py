@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 import platform
+import shutil
+import subprocess
 from importlib.metadata import version
+from pathlib import Path
+
+import torch
 
 _PACKAGES = ("torch", "torch_geometric", "lightning", "numpy", "scipy")
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, of this package and of those that its numbers depend on.
+    """Versions of Python, of this package and of those that its numbers depend on, and what it ran on.
 
     >>> sorted(versions())[:2]
-    ['gape', 'lightning']
+    ['accelerator', 'gape']
     """
+    found = {name: version(name) for name in _PACKAGES}
+    return {
+        "gape": _own(),
+        "python": platform.python_version(),
+        **found,
+        "machine": platform.machine(),
+        "accelerator": str(torch.accelerator.current_accelerator() or "cpu"),
+    }
+
+
+def _own() -> str:
+    """The version of this package, with the commit if it is used from a checkout: between releases both count."""
     from gape import __version__
 
-    found = {name: version(name) for name in _PACKAGES}
-    return {"gape": __version__, "python": platform.python_version(), **found, "machine": platform.machine()}
+    here, git = Path(__file__), shutil.which("git")
+    if git is None:
+        return __version__
+    asked = (("ls-files", "--error-unmatch", here.name), ("describe", "--always", "--dirty", "--abbrev=12"))
+    answers = [subprocess.run((git, *words), cwd=here.parent, capture_output=True, text=True) for words in asked]
+    if any(answer.returncode for answer in answers):  # installed, not a checkout
+        return __version__
+    return f"{__version__}+{answers[1].stdout.strip()}"

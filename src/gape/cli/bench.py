@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gape.atomic import check_writable
 from gape.cli.extras import needs
 from gape.cli.options import DataDir, Results, Runs
 from gape.cli.wording import reword
@@ -79,6 +80,9 @@ def bench(
         pairs, max_minutes = {**SHORT, **pairs}, max_minutes or SHORT_MINUTES
     if report is not None and (queue is not None or len(tasks or []) != 1):
         raise ValueError("--report is about one task: gape bench cycles --report report.html")
+    if report is not None:
+        report.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(report)
     if queue is not None:
         if pairs:
             raise ValueError("--set does not go with --queue: write key=value on the lines of the file")

@@ -10,7 +10,7 @@ from gape.data.flat import FlatGraphs
 from gape.data.pcqm4mv2 import PCQM4Mv2
 from gape.data.planar import Planar
 from gape.data.qm9 import QM9
-from gape.data.registry import load, names, options, settings_of
+from gape.data.registry import check, load, names, options, setting_types, settings_of, task_of
 from gape.data.sbm import Cluster, Pattern
 from gape.data.split import Split
 from gape.data.task import Task
@@ -31,9 +31,12 @@ __all__ = [
     "Split",
     "Task",
     "Zinc",
+    "check",
     "edge_count_baseline",
     "load",
     "names",
     "options",
+    "setting_types",
     "settings_of",
+    "task_of",
 ]

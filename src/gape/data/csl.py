@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -18,7 +18,6 @@ SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)
 PER_CLASS = 15
 FOLDS = 5
 FILES = ("csl/csl.npz",)
-TASK = Task("csl", level="graph", metric="accuracy", num_classes=len(SKIPS), node_categories=(1,))
 
 
 def circular_skip_link(nodes: int, skip: int) -> Array:
@@ -72,6 +71,8 @@ class CSL:
     order: Literal["random", "near-canonical", "published"] = "random"
     seed: int = 0
 
+    TASK: ClassVar[Task] = Task("csl", level="graph", metric="accuracy", num_classes=len(SKIPS), node_categories=(1,))
+
     def __post_init__(self) -> None:
         if self.order not in ("random", "near-canonical", "published"):
             raise ValueError(f"order must be 'random', 'near-canonical' or 'published', got {self.order!r}")
@@ -91,13 +92,13 @@ class CSL:
                     edges = _near_canonical(generator)[edges]
                 blocks.append(edges)
         labels = np.repeat(np.arange(len(SKIPS)), PER_CLASS)
-        return GraphDataset(_graphs(np.stack(blocks), labels), TASK, _folds(generator), f"generated: {self!r}")
+        return GraphDataset(_graphs(np.stack(blocks), labels), self.TASK, _folds(generator), f"generated: {self!r}")
 
     def _read(self, folder: Path | None) -> GraphDataset:
         path = find_file(folder, FILES)
         if path is None:
             try:
-                return pyg_csl(folder, TASK, _folds(np.random.default_rng([self.seed, 0xC51])))
+                return pyg_csl(folder, self.TASK, _folds(np.random.default_rng([self.seed, 0xC51])))
             except OSError as error:
                 raise missing_file(
                     "csl",
@@ -114,7 +115,7 @@ class CSL:
                     *(file[f"fold_{part}"].astype(np.int64) for part in ("train", "val", "test")), strict=True
                 )
             ]
-        return GraphDataset(graphs, TASK, splits, f"published: {path.name}")
+        return GraphDataset(graphs, self.TASK, splits, f"published: {path.name}")
 
 
 def _graphs(edges: Array, labels: Array) -> FlatGraphs:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import ClassVar, TextIO
 
 import numpy as np
 import torch
@@ -32,7 +32,6 @@ FILES = (
     "pcqm4mv2/pcqm4mv2_first1999.csv.xz",
 )
 COLUMNS = ("idx", "smiles", "homolumogap")
-TASK = Task("pcqm4mv2", level="graph", metric="mae", num_classes=0, node_categories=ATOM_CATEGORIES)
 _PIECE = 2_000
 
 
@@ -65,6 +64,8 @@ class PCQM4Mv2:
     val_fraction: float = 0.1
     seed: int = 0
 
+    TASK: ClassVar[Task] = Task("pcqm4mv2", level="graph", metric="mae", num_classes=0, node_categories=ATOM_CATEGORIES)
+
     def __post_init__(self) -> None:
         if self.limit < 0:
             raise ValueError(f"limit must be a number of rows, or 0 for all of them, got {self.limit}")
@@ -91,7 +92,7 @@ class PCQM4Mv2:
             return _convert(table, limit, processes, show, parts_folder(key) if cache else None)
 
         graphs = cached(key, make) if cache else make()
-        return GraphDataset(graphs, TASK, [self._split(path, graphs)], f"published: {path.name} ({self!r})")
+        return GraphDataset(graphs, self.TASK, [self._split(path, graphs)], f"published: {path.name} ({self!r})")
 
     def _split(self, path: Path, graphs: FlatGraphs) -> Split:
         generator = np.random.default_rng([self.seed, 0x9C])

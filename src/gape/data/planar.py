@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from gape.data.split import Split
 from gape.data.task import Task
 
 EDGE_PROBABILITY = 0.1
-TASK = Task("planar", level="graph", metric="accuracy", num_classes=2)
 _PIECE = 20  # pairs that are sampled in one go; fixed, so that results do not depend on the processes
 _DRAWS = 512
 _PARTNER_DRAWS, _PARTNER_TRIES = 64, 50
@@ -118,6 +117,8 @@ class Planar:
     balance: Literal["none", "edges"] = "none"
     seed: int = 0
 
+    TASK: ClassVar[Task] = Task("planar", level="graph", metric="accuracy", num_classes=2)
+
     def __post_init__(self) -> None:
         check_even(self.train, self.val, self.test)
         if not 8 <= self.smallest <= self.largest <= _LARGEST:
@@ -146,7 +147,7 @@ class Planar:
 
         graphs = cached(self, make) if cache else make()
         split = Split.contiguous(self.train, self.val, self.test)
-        return GraphDataset(graphs, TASK, [split], f"generated: {self!r}")
+        return GraphDataset(graphs, self.TASK, [split], f"generated: {self!r}")
 
     def _generate(self, processes: int, show: bool, keep: Path | None) -> FlatGraphs:
         pairs = (self.train + self.val + self.test) // 2

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -34,6 +34,10 @@ class QM9:
     target: Literal["gap", "homo", "lumo"] = "gap"
     val: int = 1_000
 
+    TASK: ClassVar[Task] = Task(
+        "qm9-20k", level="graph", metric="mae", num_classes=0, node_categories=(ATOMIC_NUMBERS,)
+    )
+
     def __post_init__(self) -> None:
         if self.target not in ("gap", "homo", "lumo"):
             raise ValueError(f"target must be 'gap', 'homo' or 'lumo', got {self.target!r}")
@@ -46,7 +50,6 @@ class QM9:
         path = find_file(folder, FILES)
         if path is None:
             raise missing_file("qm9-20k", folder, FILES, "there is no download; PyG's QM9 holds the same molecules.")
-        task = Task("qm9-20k", level="graph", metric="mae", num_classes=0, node_categories=(ATOMIC_NUMBERS,))
         with np.load(path, allow_pickle=False) as file:
             graphs = FlatGraphs(
                 node_ptr=file["node_ptr"],
@@ -58,4 +61,4 @@ class QM9:
             )
             first, second = (int(size) for size in np.diff(file["part_ptr"]))
         split = Split.contiguous(first - self.val, self.val, second)
-        return GraphDataset(graphs, task, [split], f"published: {path.name} ({self!r})")
+        return GraphDataset(graphs, self.TASK, [split], f"published: {path.name} ({self!r})")

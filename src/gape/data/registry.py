@@ -3,7 +3,7 @@
 import inspect
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from gape.data.csl import CSL
 from gape.data.cycles import Cycles
@@ -14,6 +14,7 @@ from gape.data.pcqm4mv2 import PCQM4Mv2
 from gape.data.planar import Planar
 from gape.data.qm9 import QM9
 from gape.data.sbm import Cluster, Pattern
+from gape.data.task import Task
 from gape.data.zinc import Zinc
 
 SOURCES: dict[str, Any] = {
@@ -57,6 +58,36 @@ def settings_of(name: str) -> dict[str, Any]:
     {'order': 'random', 'seed': 0}
     """
     return {field.name: field.default for field in fields(_source(name))}
+
+
+def setting_types(name: str) -> dict[str, Any]:
+    """The type of each setting.
+
+    >>> setting_types("pcqm4mv2")
+    {'limit': <class 'int'>, 'val_fraction': <class 'float'>, 'seed': <class 'int'>}
+    """
+    hints = get_type_hints(_source(name))
+    return {setting: hints[setting] for setting in settings_of(name)}
+
+
+def task_of(name: str) -> Task:
+    """What a data set asks.
+
+    >>> task_of("zinc").metric
+    'mae'
+    """
+    task: Task = _source(name).TASK
+    return task
+
+
+def check(name: str, **settings: Any) -> None:
+    """Refuse settings that the data set cannot have, without building it.
+
+    >>> check("cycles", train=3)
+    Traceback (most recent call last):
+    ValueError: train must be an even number of graphs (they come in pairs), got 3
+    """
+    _source(name)(**settings)
 
 
 def options(name: str) -> dict[str, Any]:

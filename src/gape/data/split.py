@@ -52,6 +52,16 @@ class Split:
         order = torch.arange(train + val + test)
         return cls(order[:train], order[train : train + val], order[train + val :])
 
+    def some_of_train(self, share: float) -> Tensor:
+        """That share of the training graphs, at least one, in their order: drawn at random, always the same ones.
+
+        >>> Split.contiguous(10, 1, 1).some_of_train(0.3).tolist()
+        [1, 4, 7]
+        """
+        count = max(1, round(share * len(self.train)))
+        drawn = torch.randperm(len(self.train), generator=torch.Generator().manual_seed(0))[:count]
+        return self.train[drawn.sort().values]
+
     @property
     def parts(self) -> tuple[Tensor, Tensor, Tensor]:
         """The three parts in the order train, val, test."""

@@ -48,6 +48,15 @@ class Task:
             raise ValueError(f"node_categories must all be at least 1, got {self.node_categories}")
 
     @property
+    def key(self) -> str:
+        """The metric as a name in records.
+
+        >>> Task("pattern", level="node", metric="macro-recall", num_classes=2).key
+        'macro_recall'
+        """
+        return self.metric.replace("-", "_")
+
+    @property
     def regression(self) -> bool:
         """Whether targets are real numbers."""
         return self.num_classes == 0

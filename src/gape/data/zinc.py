@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from gape.data.split import Split
 from gape.data.task import Task
 
 FILES = ("zinc12k/zinc12k.npz",)
-TASK = Task("zinc", level="graph", metric="mae", num_classes=0, node_categories=(28,))
 _DOWNLOAD = "PyG's ZINC(subset=True) downloads molecules.zip and train/val/test.index to pyg/ZINC/raw."
 
 
@@ -39,6 +38,8 @@ class Zinc:
 
     source: Literal["auto", "file", "pyg"] = "auto"
 
+    TASK: ClassVar[Task] = Task("zinc", level="graph", metric="mae", num_classes=0, node_categories=(28,))
+
     def __post_init__(self) -> None:
         if self.source not in ("auto", "file", "pyg"):
             raise ValueError(f"source must be 'auto', 'file' or 'pyg', got {self.source!r}")
@@ -52,7 +53,7 @@ class Zinc:
         if self.source == "file":
             raise missing_file("zinc", folder, FILES, _DOWNLOAD)
         try:
-            return pyg_zinc(folder, TASK)
+            return pyg_zinc(folder, self.TASK)
         except OSError as error:
             raise missing_file("zinc", folder, FILES, _DOWNLOAD, error) from error
 
@@ -68,4 +69,4 @@ def _read(path: Path) -> GraphDataset:
             edge_attr=file["bond_type"],
         )
         train, val, test = (int(size) for size in np.diff(file["split_ptr"]))
-    return GraphDataset(graphs, TASK, [Split.contiguous(train, val, test)], f"published: {path.name}")
+    return GraphDataset(graphs, Zinc.TASK, [Split.contiguous(train, val, test)], f"published: {path.name}")

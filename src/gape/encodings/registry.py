@@ -6,8 +6,7 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
@@ -23,6 +22,7 @@ from gape.encodings.sequence_walk import PathRandomWalk
 from gape.encodings.shortest_path import ShortestPath
 from gape.encodings.sinusoidal import Sinusoidal
 from gape.encodings.spectrum import Spectrum
+from gape.text import typed
 
 #: The class behind each name and the settings that the name fixes in advance.
 REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {
@@ -49,12 +49,14 @@ class Setting:
 
     Args:
         name: as a keyword.
+        type: of its values.
         default: its value if not set.
         choices: the values it may take, if they are few.
         help: what it does.
     """
 
     name: str
+    type: Any
     default: Any
     choices: tuple[str, ...]
     help: str
@@ -78,7 +80,9 @@ def make(name: str, **settings: Any) -> Encoding:
     for key in settings:
         if key not in known:
             raise ValueError(f"{name} has no setting {key!r}; it has {', '.join(known)}")
-    values = {key: _parse(value, hints[key], key) for key, value in settings.items()}
+    values = {
+        key: typed(value, hints[key], key) if isinstance(value, str) else value for key, value in settings.items()
+    }
     return kind(**{**fixed, **values})
 
 
@@ -90,7 +94,8 @@ def settings_of(name: str) -> list[Setting]:
     for item in fields(kind):
         default = fixed.get(item.name, item.default)
         choices = _choices(kind, item.name, hints[item.name])
-        out.append(Setting(item.name, None if default is MISSING else default, choices, texts.get(item.name, "")))
+        default = None if default is MISSING else default
+        out.append(Setting(item.name, hints[item.name], default, choices, texts.get(item.name, "")))
     return out
 
 
@@ -122,24 +127,3 @@ def _argument_texts(kind: type[Encoding]) -> dict[str, str]:
             if text:
                 texts[name.strip()] = " ".join(text.split())
     return texts
-
-
-def _parse(value: Any, hint: Any, name: str) -> Any:
-    """``value`` itself, or what its text means for a setting of that type."""
-    if not isinstance(value, str) or hint is str or get_origin(hint) is Literal:
-        return value
-    if get_origin(hint) in (Union, UnionType):
-        if NoneType in get_args(hint) and value.lower() in ("", "none"):
-            return None
-        return _parse(value, next(part for part in get_args(hint) if part is not NoneType), name)
-    if hint is bool:
-        if value.lower() in ("true", "yes", "1", "false", "no", "0"):
-            return value.lower() in ("true", "yes", "1")
-        raise ValueError(f"{name} must be true or false, got {value!r}")
-    if hint is torch.dtype:
-        return value
-    try:
-        return hint(value)
-    except ValueError as error:
-        kind = "a whole number" if hint is int else "a number"
-        raise ValueError(f"{name} must be {kind}, got {value!r}") from error

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
 from gape.arrays import seed_number, whole_number
-from gape.bench.overrides import typed
 from gape.nn.sequence import ModelSettings
+from gape.text import typed
 
 
 @dataclass(frozen=True)

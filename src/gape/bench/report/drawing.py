@@ -8,7 +8,7 @@ from typing import Any
 import networkx
 import torch
 
-from gape.bench.protocol import settings
+from gape.bench.settings import Settings
 from gape.encodings import make
 
 # Which feature of each encoding to show, and what it means. Column 5 of RW is the return after six steps.
@@ -20,26 +20,30 @@ _FEATURES = {
 }
 
 
-def drawn_encodings(data: Any, task: str, encodings: Sequence[str]) -> Any:
+def drawn_encodings(data: Any, chosen: Sequence[Settings]) -> Any:
     """A Plotly figure of a PyG graph with a panel for each encoding that has a picture.
 
     Args:
         data: the graph.
-        task: whose settings the encodings have.
-        encodings: names.
+        chosen: settings of runs with the encodings.
     """
     from plotly import graph_objects
     from plotly.subplots import make_subplots
 
-    shown = [name for name in encodings if name in _FEATURES]
-    edges = data.edge_index.t().tolist()
-    places = networkx.kamada_kawai_layout(networkx.Graph(edges))
-    titles = [_FEATURES[name][1] for name in shown]
+    shown: list[tuple[str, Any]] = []
+    for settings in chosen:
+        if settings.encoding in _FEATURES:
+            column, title = _FEATURES[settings.encoding]
+            found = torch.as_tensor(make(settings.encoding, **settings.encoding_options)(data))
+            shown += [(title, found[:, column])] if column < found.shape[1] else []
+    graph = networkx.Graph(data.edge_index.t().tolist())
+    graph.add_nodes_from(range(data.num_nodes))
+    places = networkx.kamada_kawai_layout(graph)
+    titles = [title for title, _ in shown]
     figure = make_subplots(1, max(1, len(shown)), subplot_titles=titles, horizontal_spacing=0.02)
-    across = [x for u, v in edges if u < v for x in (places[u][0], places[v][0], None)]
-    up = [y for u, v in edges if u < v for y in (places[u][1], places[v][1], None)]
-    for column, name in enumerate(shown, start=1):
-        values = torch.as_tensor(make(name, **settings(task, name).encoding_options)(data))[:, _FEATURES[name][0]]
+    across = [x for u, v in graph.edges for x in (places[u][0], places[v][0], None)]
+    up = [y for u, v in graph.edges for y in (places[u][1], places[v][1], None)]
+    for place, (_, values) in enumerate(shown, start=1):
         lines = graph_objects.Scatter(
             x=across, y=up, mode="lines", line={"color": "#bbb", "width": 1}, hoverinfo="skip"
         )
@@ -51,8 +55,8 @@ def drawn_encodings(data: Any, task: str, encodings: Sequence[str]) -> Any:
             text=[f"node {node}: {value:.4g}" for node, value in enumerate(values.tolist())],
             hoverinfo="text",
         )
-        figure.add_trace(lines, row=1, col=column)
-        figure.add_trace(nodes, row=1, col=column)
+        figure.add_trace(lines, row=1, col=place)
+        figure.add_trace(nodes, row=1, col=place)
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False)
     margin = {"l": 10, "r": 10, "t": 40, "b": 10}

@@ -46,9 +46,8 @@ def write_report(
 
     task = cells[0].task
     dataset = load(task, data_dir, **cells[0].settings.data)
-    curves = _figure(learning_curves(cells, runs, dataset.metric.replace("-", "_")))
-    encodings = list(dict.fromkeys(cell.encoding for cell in cells))
-    drawing = _figure(drawn_encodings(dataset[0], task, encodings))
+    curves = _figure(learning_curves(cells, runs, dataset.task.key))
+    drawing = _figure(drawn_encodings(dataset[0], [cell.settings for cell in cells if cell.seed == cells[0].seed]))
     title = f"gape: position encodings on {html.escape(task)}"
     page = f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>

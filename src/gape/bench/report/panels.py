@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gape.atomic import replacing
+
 SUFFIXES = (".png", ".pdf", ".html")
 #: Of figures in the browser: no row of buttons, which lies over titles; dragging zooms, a double click goes back.
 CONFIG = {"displayModeBar": False, "responsive": True}
@@ -40,7 +42,8 @@ def draw(panels: Sequence[Panel], title: str, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".html":
         page = interactive(panels, title).to_html(include_plotlyjs=True, full_html=True, config=CONFIG)
-        path.write_text(page, encoding="utf-8")
+        with replacing(path) as temporary:
+            temporary.write_text(page, encoding="utf-8")
     else:
         _print(panels, title, path)
 
@@ -85,4 +88,5 @@ def _print(panels: Sequence[Panel], title: str, path: Path) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         figure.colorbar(image, ax=axes)
     figure.suptitle(title)
-    figure.savefig(path, dpi=160)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=160, format=path.suffix.removeprefix("."))

@@ -156,10 +156,10 @@ _TABLES: Mapping[str, Layout] = {
     "ablation-typed": Layout(
         f"What helps typed runs: {_WHAT}",
         (
-            RowOf("learned, typed, closed, beside RW", "gape-learned-typed"),
-            RowOf("not learned", "gape-learned-typed", {"encoding.learn": "false"}),
-            RowOf("beside whitened RW", "gape-learned-typed", {"scaling": "whitened"}),
-            RowOf("not typed", "gape-learned-typed", {"encoding.transition_by": "none"}),
+            RowOf("learned, typed, closed, beside whitened RW", "gape-learned-typed", {"scaling": "whitened"}),
+            RowOf("not learned", "gape-learned-typed", {"scaling": "whitened", "encoding.learn": "false"}),
+            RowOf("one μ for all", "gape-learned-typed", {"scaling": "whitened", "encoding.transition_by": "none"}),
+            RowOf("RW not whitened", "gape-learned-typed"),
             RowOf("without RW", "gape-learned-typed-alone"),
             RowOf("RW alone", "rw"),
             RowOf("whitened RW alone", "rw", {"scaling": "whitened"}),

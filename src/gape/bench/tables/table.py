@@ -14,6 +14,7 @@ from gape.bench.tables.layouts import ColumnOf, Layout, RowOf, layout
 from gape.bench.tables.paper import logged, printed
 from gape.bench.tables.significance import best
 from gape.bench.tables.summary import RULES, Summary, summarise
+from gape.data import task_of
 
 MISSING = "missing"
 PAPER, LOGS = "paper", "authors' logs, best validation"
@@ -144,7 +145,8 @@ def _variant(overrides: Mapping[str, str]) -> str:
 
 
 def _lower(task: str) -> bool:
-    return TASKS[task].title in ("ZINC", "PCQM4Mv2", "QM9-20K")
+    """Whether small figures are good ones."""
+    return task_of(task).regression
 
 
 def _winners(figures: _Figures, words: str, column: ColumnOf) -> set[str]:

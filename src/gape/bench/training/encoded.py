@@ -95,8 +95,6 @@ def encoded_dataset(
             found = (store or Store()).encode(graph, encoding)
     seconds = time.perf_counter() - started
     if isinstance(found, Pairs):
-        if row.how != "degree-distance":
-            raise ValueError(f"{settings.encoding!r} encodes pairs of nodes; the comparison is of encodings of nodes")
         return EncodedDataset(dataset, pairs=found, seconds=seconds)
     if not bool(torch.isfinite(found).all()) and row.how != "spectral":
         raise ValueError(f"{encoding!r} gives values that are not finite on {dataset!r}; see `gape encode`")

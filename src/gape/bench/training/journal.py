@@ -107,7 +107,7 @@ def _order(value: float) -> float:
 
 def metric_key(module: Training) -> str:
     """The name of the task's own metric among those that are computed."""
-    return module.task.metric.replace("-", "_")
+    return module.task.key
 
 
 def _training(module: LightningModule) -> Training:

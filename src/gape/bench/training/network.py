@@ -36,12 +36,6 @@ def build_network(settings: Settings, encoded: EncodedDataset) -> GraphTransform
 
 def _encoder(settings: Settings, encoded: EncodedDataset) -> Encoder | None:
     how, scaling = find(settings.encoding).how, settings.scaling
-    walks = 0 if encoded.learned is None else encoded.learned.walks
-    if scaling != "none" and how != "linear" and not walks:
-        raise ValueError(
-            f"scaling={scaling} is for fixed encodings that enter by a linear layer, got {settings.encoding}"
-            + ("; set encoding.scaling" if how == "learned" else "")
-        )
     if encoded.learned is not None:
         return encoded.learned.encoder(settings.hidden, encoded.dataset.node_categories, settings.heads, scaling)
     if how == "none":

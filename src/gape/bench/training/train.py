@@ -57,7 +57,7 @@ def train_fold(
     torch.manual_seed(mixed_seed(settings.seed, fold))
     network = build_network(settings, encoded)
     split = encoded.dataset.splits[fold]
-    used = split.train[: max(1, round(settings.train_fraction * len(split.train)))]
+    used = split.some_of_train(settings.train_fraction)
     if state.weights:
         network.load_state_dict(state.weights)
     elif network.encoding is not None:

@@ -1,0 +1,19 @@
+"""The results that are kept with the code are of the protocol as it is."""
+
+from pathlib import Path
+
+import pytest
+
+from gape.bench.cell import Cell
+from gape.bench.collect import read_results
+from gape.bench.protocol import described
+from gape.bench.run import check_same
+
+RESULTS = read_results(Path(__file__).parents[2] / "results")
+
+
+@pytest.mark.parametrize("result", RESULTS, ids=lambda result: f"{result['task']}-{result['encoding']}")
+def test_a_kept_result_is_of_the_settings_of_its_cell(result):
+    cell = Cell(result["task"], result["encoding"], result["seed"], result["overrides"])
+    assert dict(cell.overrides) == result["overrides"]
+    check_same(described(cell.settings), cell.folder(Path("results")), result["settings"])

@@ -80,6 +80,31 @@ def test_both_ways_to_large_eigenvectors_agree(monkeypatch):
         torch.testing.assert_close(found.vectors, dense.vectors, rtol=1e-5, atol=1e-5)
 
 
+REPETITIVE = {
+    "torus": nx.grid_2d_graph(26, 26, periodic=True),
+    "same cycles": nx.disjoint_union_all([nx.cycle_graph(200)] * 3),
+    "same random graphs": nx.disjoint_union_all([nx.random_regular_graph(4, 140, seed=5)] * 4),
+    "complete": nx.complete_graph(520),
+}
+
+
+@pytest.mark.parametrize("kind", ["normalized", "combinatorial"])
+@pytest.mark.parametrize("name", REPETITIVE)
+def test_multiple_eigenvalues_of_large_graphs_are_all_there(name, kind):
+    whole = nx.convert_node_labels_to_integers(REPETITIVE[name])
+    matrix = {"normalized": nx.normalized_laplacian_matrix, "combinatorial": nx.laplacian_matrix}[kind](whole).toarray()
+    expected, trivial = np.linalg.eigvalsh(matrix), nx.number_connected_components(whole)
+    graph = as_graph(whole)
+    found = Laplacian(8, kind, dtype=F64).eigenpairs(graph)
+    values, vectors = found.values[0].numpy(), found.vectors.numpy()
+    np.testing.assert_allclose(values, expected[trivial : trivial + 8], rtol=1e-9)
+    np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-8)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(8), atol=1e-10)
+    assert torch.equal(Laplacian(8, kind, dtype=F64)(graph), found.vectors)
+    spectrum = Spectrum(8 + trivial, kind, dtype=F64)(graph)
+    np.testing.assert_allclose(spectrum[0, :, 1], expected[: trivial + 8], rtol=1e-9, atol=1e-12 * expected[-1])
+
+
 @pytest.mark.parametrize("kind", ["normalized", "combinatorial"])
 def test_directed_graphs_can_be_symmetrised(kind):
     graph = random_graph(14, 0.3, 2, undirected=False, weighted=True)

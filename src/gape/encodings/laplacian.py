@@ -23,7 +23,7 @@ class Laplacian(NodeEncoding):
     Undirected graphs only. One trivial eigenvector for each connected component is left out; columns beyond the
     number of nontrivial ones are zero. Signs follow :func:`gape.encodings.signs.fix_signs`; where an eigenvalue is
     multiple, any basis of its eigenspace is right and the one returned depends on the order of the nodes. Dense up
-    to 512 nodes, then Lanczos's method with a fixed start. Formally a solution of P = μPL with μ = Λ⁻¹ (§3.3.2 of
+    to 512 nodes, then Lanczos's method with fixed starts. Formally a solution of P = μPL with μ = Λ⁻¹ (§3.3.2 of
     Soga & Chiang, 2023).
 
     Args:

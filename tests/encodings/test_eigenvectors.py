@@ -116,6 +116,27 @@ def test_directed_graphs_can_be_symmetrised(kind):
     torch.testing.assert_close(ours, Laplacian(5, kind, dtype=F64)(undirected), rtol=1e-9, atol=1e-9)
 
 
+def parallel_edges(generator: np.random.Generator) -> Graph:
+    """An undirected graph of three nodes with many parallel edges, in any order."""
+    ends, weight = generator.integers(0, 3, (12, 2)), generator.uniform(0.1, 1.0, 12)
+    apart = ends[:, 0] != ends[:, 1]
+    both, weights = np.concatenate([ends, ends[apart, ::-1]]), np.concatenate([weight, weight[apart]])
+    order = generator.permutation(len(both))
+    return Graph(both[order].T, 3, edge_weight=weights[order])
+
+
+def test_parallel_weighted_edges_of_undirected_graphs_add_up():
+    generator = np.random.default_rng(0)
+    for graph in (parallel_edges(generator) for _ in range(100)):
+        weights = np.zeros((3, 3))
+        np.add.at(weights, tuple(graph.edge_index.numpy()), graph.edge_weight.numpy())
+        laplacian = np.diag(weights.sum(1)) - weights
+        assert graph.undirected
+        np.testing.assert_allclose(
+            Spectrum(3, "combinatorial", dtype=F64)(graph)[0, :, 1], np.linalg.eigvalsh(laplacian), atol=1e-12
+        )
+
+
 def test_dense_and_sparse_laplacians_are_the_walk_matrices():
     graph = random_graph(11, 0.3, 4, weighted=True, loops=True)
     for name, matrix in (("normalized", "normalized_laplacian"), ("combinatorial", "laplacian")):

@@ -306,6 +306,14 @@ def test_undirected_is_the_union_of_a_graph_and_its_reverse(pairs):
     assert both.edge_weight is None
 
 
+def test_undirected_takes_repeated_edges_in_any_order():
+    # 0.1 + 0.2 + 0.3 is not 0.3 + 0.2 + 0.1 in floating point.
+    weight = [0.1, 0.2, 0.3, 0.3, 0.2, 0.1]
+    both = undirected(numbered(Graph.from_edges([(0, 1)] * 3 + [(1, 0)] * 3, edge_weight=weight))).graph
+    assert both.undirected
+    np.testing.assert_allclose(both.edge_weight, [0.6, 0.6], rtol=1e-15)
+
+
 def test_undirected_refuses_two_different_weights_for_one_edge():
     graph = Graph.from_edges([(0, 1), (1, 0)], edge_weight=[1.0, 2.0])
     with pytest.raises(ValueError, match="0 → 1 has weight 1 and its reverse 2"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from typing import Literal
 
 import numpy as np
 import scipy.sparse
@@ -31,7 +31,7 @@ class LaplacianKind:
     asked_by: str
 
     def check(self, graph: Graph) -> None:
-        """Refuse negative weights."""
+        """Refuse negative weights and, unless they are to be symmetrised, directed graphs."""
         weights = graph.edge_weight
         if weights is not None and bool((weights < 0).any()):
             where = int((weights < 0).nonzero()[0])
@@ -39,20 +39,18 @@ class LaplacianKind:
             raise ValueError(
                 f"{self.asked_by} needs weights of at least 0, got {weights[where].item():g} on edge {where} {edge}"
             )
-
-    def _refuse_directed(self) -> NoReturn:
-        raise ValueError(
-            f"{self.asked_by} needs undirected graphs: of a directed one the Laplacian is not symmetric and its "
-            "eigenvectors are complex; if each edge stands for both directions, read it with undirected=True; else set "
-            "symmetrize=True to walk edges both ways, (A + Aᵀ)/2, or use 'gape' or 'rw', which follow directions"
-        )
+        if not self.symmetrize and not graph.undirected:
+            raise ValueError(
+                f"{self.asked_by} needs undirected graphs: of a directed one the Laplacian is not symmetric and its "
+                "eigenvectors are complex; if each edge stands for both directions, read it with undirected=True; "
+                "else set symmetrize=True to walk edges both ways, (A + Aᵀ)/2, or use 'gape' or 'rw', which follow "
+                "directions"
+            )
 
     def dense(self, weights: Tensor) -> Tensor:
-        """Laplacians ``[B, n, n]`` from adjacency matrices ``[B, n, n]``."""
-        if not torch.equal(weights, weights.mT):
-            if not self.symmetrize:
-                self._refuse_directed()
-            weights = (weights + weights.mT) / 2
+        """Laplacians ``[B, n, n]`` from adjacency matrices ``[B, n, n]``, of (A + Aᵀ)/2."""
+        # Parallel edges of an undirected graph may have been added up in another order than their reverses.
+        weights = (weights + weights.mT) / 2
         degree = weights.sum(-1)
         diagonal, matrices = degree, -weights
         if self.name == "normalized":
@@ -62,14 +60,12 @@ class LaplacianKind:
         return matrices
 
     def sparse(self, graph: Graph) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-        """The Laplacian of one graph and its degrees."""
+        """The Laplacian of one graph, of (A + Aᵀ)/2, and its degrees."""
         source, target = graph.edge_index.cpu().numpy()
         weights = graph.adjacency.weights.detach().cpu().numpy()
         n = graph.num_nodes
         matrix = scipy.sparse.csr_array((weights, (source, target)), shape=(n, n))
-        if not graph.undirected:
-            if not self.symmetrize:
-                self._refuse_directed()
+        if graph.edge_weight is not None or not graph.undirected:
             matrix = (matrix + matrix.T) / 2
         matrix.eliminate_zeros()
         degree = np.asarray(matrix.sum(1)).ravel()

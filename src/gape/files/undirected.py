@@ -25,7 +25,9 @@ def undirected(named: NamedGraphs) -> NamedGraphs:
     source, target = graph.edge_index
     keys, place = torch.unique(source * n + target, return_inverse=True)
     given = torch.ones(graph.num_edges, dtype=torch.float64) if graph.edge_weight is None else graph.edge_weight
-    weight = torch.zeros(len(keys), dtype=given.dtype).index_add_(0, place, given)
+    # Sorted by weight, so that repeated edges and their reverses are added up in the same order.
+    order = torch.argsort(given, stable=True)
+    weight = torch.zeros(len(keys), dtype=given.dtype).index_add_(0, place[order], given[order])
     mirrored = keys % n * n + keys // n
     everything, place = torch.unique(torch.cat([keys, mirrored]), return_inverse=True)
     forward, backward = place[: len(keys)], place[len(keys) :]

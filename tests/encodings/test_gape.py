@@ -112,6 +112,41 @@ def test_singular_closed_and_pair_readouts_are_found(readout):
     assert bool(torch.isfinite(solution.weights).all())
 
 
+@pytest.mark.parametrize("read", [closed, pair])
+def test_readouts_that_leave_the_range_of_their_numbers_say_so(read):
+    # 199²⁰/200 walks of 20 steps lead from a node of the complete graph back to it: more than float32 has numbers for.
+    complete = Graph((1 - torch.eye(200)).nonzero().T, 200)
+    triangle = sequence_graph("cycle", 3)
+    with pytest.raises(SolveError, match=r"1 of 2 graphs failed\. First, graph 1: overflow") as error:
+        read(Automaton.shift(20), Graph.union([triangle, complete]), dtype=torch.float32)
+    assert error.value.solution.status == [Status.RUN_SUM, Status.OVERFLOW]
+    assert read(Automaton.shift(20), complete).status == [Status.RUN_SUM]
+
+
+@ignore_algebraic
+@pytest.mark.parametrize("read", [closed, pair])
+@pytest.mark.parametrize("damping", [0.02, 0.24, 0.4, 0.9])
+@pytest.mark.parametrize("undirected", [True, False])
+def test_separation_is_no_more_than_the_distance_from_singular(read, damping, undirected):
+    graph, machine = sequence_graph("cycle", 6, directed=not undirected), Automaton.random(4, damping, seed=1)
+    products = np.multiply.outer(
+        np.linalg.eigvals(machine.transition.numpy()), np.linalg.eigvals(graph.walk().dense()[0].numpy())
+    )
+    solution, exact = read(machine, graph), np.abs(1 - products).min()
+    assert solution.separation.item() <= exact + 1e-12
+    if solution.radius_kind == "exact":
+        assert solution.separation.item() == pytest.approx(min(exact, 1.0))
+    assert solution.unique == [True]
+
+
+def test_uniqueness_that_a_bound_cannot_tell_is_not_told():
+    # Runs begin and stay in state 1; state 0, where 2 · ½ = 1 makes the equation singular, is never seen.
+    machine = Automaton(torch.tensor([[0.0], [1.0]]), torch.tensor([[0.5, 0.0], [0.0, 0.0]]))
+    solution = closed(machine, sequence_graph("cycle", 6))
+    assert (solution.status, solution.unique, solution.separation.item()) == ([Status.RUN_SUM], [None], 0.0)
+    assert closed(Automaton.shift(3), sequence_graph("cycle", 6)).unique == [True]
+
+
 SINGULAR = {
     "edge": sequence_graph("path", 2),
     "path": sequence_graph("path", 5),

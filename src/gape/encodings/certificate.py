@@ -24,7 +24,8 @@ class Certificate:
         run_sum: the runs were summed by length, so they converge whatever the radius.
         steps: powers summed, or the size of the largest dense matrix.
 
-    Beside these, ``[graphs]``: ``radius`` ρ(μ)ρ(A), ``separation``, and ``gap``, the relative residual.
+    Beside these, ``[graphs]``: ``radius`` ρ(μ)ρ(A), ``separation``, ``gap``, the relative residual, and ``overflow``,
+    whether the weights left the range of their number format.
     """
 
     graphs: int
@@ -35,16 +36,34 @@ class Certificate:
     radius: Tensor = field(init=False)
     separation: Tensor = field(init=False)
     gap: Tensor = field(init=False)
+    overflow: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
         self.radius, self.gap = torch.zeros(2, self.graphs, dtype=torch.float64, device=self.device)
         self.separation = torch.ones(self.graphs, dtype=torch.float64, device=self.device)
+        self.overflow = torch.zeros(self.graphs, dtype=torch.bool, device=self.device)
+
+    def add_bound(self, radius: Tensor) -> None:
+        """An upper bound ``[graphs]`` of the radii, which is all that is known without eigenvalues."""
+        self.radius, self.separation = radius, (1.0 - radius).clamp(min=0.0)
 
     def add_spectrum(self, graphs: Tensor, theta: Tensor, eigenvalues: Tensor) -> None:
         """Eigenvalues ``[B, J]`` of the walk matrices of ``graphs`` and ``[k]`` of the automaton."""
         poles = (1.0 - theta.unsqueeze(-1) * eigenvalues).abs()
         self.radius[graphs] = theta.abs().amax(-1) * float(eigenvalues.abs().max())
         self.separation[graphs] = poles.flatten(1).amin(1).clamp(max=1.0)
+
+    def add_weights(self, weights: Tensor, rows: Tensor) -> None:
+        """The weights as they are returned, rounded, ``rows[i]`` of them for each graph."""
+        if weights.numel() and not all(bool(torch.isfinite(end)) for end in weights.aminmax()):
+            graph = torch.repeat_interleave(torch.arange(self.graphs, device=self.device), rows)
+            self.overflow[graph[~torch.isfinite(weights).all(1)]] = True
+
+    @property
+    def unique(self) -> list[bool | None]:
+        """Whether each equation has one solution, ``None`` where a bound of the radius cannot tell."""
+        regular = (self.separation > SINGULAR_GAP).tolist()
+        return [True if r else None if self.solver == "Series" else False for r in regular]
 
     @property
     def singular(self) -> Tensor:
@@ -56,23 +75,22 @@ class Certificate:
         algebraic = (self.radius >= 1) & (not self.run_sum)
         unsolved = self.gap > CONSISTENT
         return [
-            failed if u else Status.ALGEBRAIC if a else Status.RUN_SUM
-            for u, a in zip(unsolved.tolist(), algebraic.tolist(), strict=True)
+            Status.OVERFLOW if o else failed if u else Status.ALGEBRAIC if a else Status.RUN_SUM
+            for o, u, a in zip(self.overflow.tolist(), unsolved.tolist(), algebraic.tolist(), strict=True)
         ]
 
 
 def certified(weights: Tensor, parts: list[Certificate], on_singular: OnSingular) -> Solution:
     """The weights of all parts with their certificates; raises and warns as :func:`gape.solve` does."""
     status = [status for part in parts for status in part.status(on_singular)]
-    separation = torch.cat([part.separation for part in parts])
     solution = Solution(
         weights=weights,
         status=status,
         residual=torch.cat([part.gap for part in parts]),
         spectral_radius=torch.cat([part.radius for part in parts]),
         radius_kind="bound" if any(part.solver == "Series" for part in parts) else "exact",
-        separation=separation,
-        unique=[gap > SINGULAR_GAP for gap in separation.tolist()],
+        separation=torch.cat([part.separation for part in parts]),
+        unique=[unique for part in parts for unique in part.unique],
         solver=[part.solver for part in parts for _ in range(part.graphs)],
         steps=max(part.steps for part in parts),
     )

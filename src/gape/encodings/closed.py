@@ -66,6 +66,7 @@ def closed(
         rows = torch.zeros(readout.walk.num_nodes, automaton.states, dtype=out_type, device=graph.device)
         for block in blocks(readout.walk):
             spread_rows(rows, block, _read(readout, block))
+        readout.certificate.add_weights(rows, readout.walk.adjacency.sizes)
         weights.append(rows)
     return certified(torch.cat(weights), [readout.certificate for readout in readouts], on_singular)
 

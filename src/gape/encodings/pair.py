@@ -58,6 +58,7 @@ def pair(
         out = empty_pairs(readout.walk.adjacency, k, dtype=out_type)
         for block in blocks(readout.walk, entries=ENTRIES // k):
             spread_pairs(out, block, _read(readout, block))
+        readout.certificate.add_weights(out.values, out.sizes.square())
         weights.append(out.values)
     joined = weights[0] if len(weights) == 1 else torch.cat(weights)
     return certified(joined, [readout.certificate for readout in readouts], on_singular)

@@ -52,7 +52,7 @@ class Readout:
         if lengths is not None:
             certificate = Certificate(part.num_graphs, part.device, "Series", True, lengths.steps)
             radius = 0.0 if lengths.finite else float(form.eigenvalues.abs().max())
-            certificate.radius = radius * walk.norm_bounds
+            certificate.add_bound(radius * walk.norm_bounds)
         else:
             name = "Schur" if walk.similarity is None else "Spectral"
             certificate = Certificate(part.num_graphs, part.device, name, False, int(part.sizes.max()))

@@ -225,10 +225,13 @@ def test_pattern_refuses_what_it_cannot_mean(settings, message):
         AttentionPattern(**given)
 
 
-def test_edges_between_graphs_and_misshapen_biases_are_refused():
-    across = AttentionPattern(torch.tensor([[0], [1]]), torch.tensor([0, 1]), heads=HEADS, kernel="dense")
-    with pytest.raises(ValueError, match="joins nodes of different graphs"):
-        attend(make_qkv(2), across)
+@pytest.mark.parametrize("kernel", ["auto", "edge", "dense"])
+def test_edges_between_graphs_are_refused(kernel):
+    with pytest.raises(ValueError, match=r"edge 1, \[2, 1\], joins nodes of different graphs, \[1, 0\]"):
+        AttentionPattern(torch.tensor([[0, 2], [1, 1]]), torch.tensor([0, 0, 1]), heads=HEADS, kernel=kernel)
+
+
+def test_misshapen_biases_are_refused():
     pattern = AttentionPattern(torch.tensor([[0, 0], [1, 1]]), num_nodes=2, heads=HEADS, kernel="dense")
     with pytest.raises(ValueError, match=r"got \[3, 4\]"):
         attend(make_qkv(2), pattern, bias=torch.zeros(3, HEADS))

@@ -40,7 +40,7 @@ class DenseLayout:
     """Blocks of graphs for dense attention, and where every node stands in them.
 
     Args:
-        pairs: ``[2, num_pairs]``, source and target of every pair, or None for all pairs within graphs.
+        pairs: ``[2, num_pairs]``, source and target of every pair, both in one graph; None for all pairs within graphs.
         batch: ``[num_nodes]``, the graph of every node, ascending.
         local: ``[num_nodes]``, the number of every node within its graph.
         sizes: ``[num_graphs]``, nodes per graph.
@@ -78,8 +78,6 @@ class DenseLayout:
         if pairs is not None:
             source, target = pairs
             graph = batch[target]
-            if bool((batch[source] != graph).any()):
-                raise ValueError("edge_index joins nodes of different graphs; check that batch belongs to it")
             cell = cell_start[graph] + local[target] * width[graph] + local[source]
             count.scatter_add_(0, cell, torch.ones_like(cell, dtype=count.dtype))
         blocks = []

@@ -81,6 +81,14 @@ class AttentionPattern:
         largest = int(batch[-1]) + 1 if self.num_nodes else 0
         if num_graphs is not None and num_graphs < largest:
             raise ValueError(f"num_graphs is {num_graphs} but batch names {largest} graphs")
+        across = batch.index_select(0, edge_index[0]) != batch.index_select(0, edge_index[1])
+        if bool(across.any()):
+            edge = int(across.nonzero()[0])
+            pair = edge_index[:, edge]
+            raise ValueError(
+                f"edge {edge}, {pair.tolist()}, joins nodes of different graphs, {batch[pair].tolist()}; check that "
+                "batch belongs to edge_index"
+            )
         self.edge_index, self.batch, self.heads, self.full = edge_index, batch, heads, full
         self.num_graphs = largest if num_graphs is None else num_graphs
         self._kernel = kernel

@@ -110,6 +110,14 @@ def test_an_unsolvable_graph_is_named_and_nothing_is_written(capsys, folder):
     assert sorted(path.name for path in folder.iterdir()) == ["friends.csv", "mixed.csv"]
 
 
+@pytest.mark.parametrize("readout", ["node", "pair"])
+def test_a_graph_solved_by_least_squares_is_not_blamed_for_another(capsys, folder, readout):
+    edges = "a,b,1,nearest\nb,a,1,nearest\na,b,1e90,large\n"
+    (folder / "mixed.csv").write_text(f"source,target,weight,graph\n{edges}")
+    _, err = run(capsys, "mixed.csv", "-e", "gape-star", "--readout", readout, "-o", "pe.npz", code=2)
+    assert err.startswith("gape: graph large cannot be encoded; overflow: ")
+
+
 def test_pieces_give_what_the_whole_gives(capsys, folder, monkeypatch):
     monkeypatch.setattr("gape.cli.encoding_job.PIECE", 4)
     graph, _ = by_hand()

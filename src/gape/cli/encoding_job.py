@@ -93,8 +93,9 @@ def _encode(
             warnings.simplefilter("ignore", AlgebraicOnlyWarning)  # the summary says it
             solution = encoding.solve(piece)
     except SolveError as error:
-        failed = next(i for i, status in enumerate(error.solution.status) if not status.ok)
-        status = error.solution.status[failed]
+        # Least squares were asked for and are no failure.
+        fine = {Status.RUN_SUM, Status.ALGEBRAIC, Status.LEAST_SQUARES}
+        failed, status = next((i, s) for i, s in enumerate(error.solution.status) if s not in fine)
         graph = "the graph" if named.graphs is None else f"graph {named.graphs[first + failed]!s}"
         raise ValueError(f"{graph} cannot be encoded; {status}") from error
     counts.update(solution.counts())

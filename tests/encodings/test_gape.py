@@ -101,6 +101,15 @@ def test_warnings_count_the_graphs_and_point_at_the_callers_line():
         assert {warning.filename for warning in caught if warning.category is category} == {__file__}
 
 
+@pytest.mark.parametrize("read", [closed, pair, gape.solve])
+def test_labels_that_an_automaton_does_not_know_are_named_with_their_node(read):
+    machine, ring = Automaton.random(2, labels=2), sequence_graph("cycle", 3)
+    with pytest.raises(ValueError, match="node 1 has label 2; the automaton knows labels 0 … 1"):
+        read(machine, ring.with_labels([0, 2, 1]))
+    with pytest.raises(ValueError, match="has 2 labels and the graph has none"):
+        read(machine, ring)
+
+
 @pytest.mark.parametrize("readout", ["closed", "pair"])
 def test_singular_closed_and_pair_readouts_are_found(readout):
     # An edge has eigenvalues 1 and -1, and a stochastic transition eigenvalue 1.

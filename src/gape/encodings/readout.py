@@ -16,6 +16,7 @@ from gape.encodings.from_sources import ROOM, runs_from_each, schur
 from gape.encodings.nearest import nearest_runs, too_large
 from gape.encodings.run_lengths import RunLengths, run_lengths
 from gape.graph import Graph
+from gape.solvers.problem import check_fit
 from gape.solvers.projected import Triangular, distances, solve_diagonal
 from gape.solvers.settle import DENSE_UNKNOWNS
 from gape.typing import OnSingular
@@ -149,12 +150,4 @@ def check(automaton: Automaton, graph: Graph) -> None:
         )
     if automaton.dtype.is_complex or automaton.final is not None:
         raise ValueError(f"closed and pair readouts need real weights and no final weights, got {automaton!r}")
-    if automaton.labels == 1:
-        return
-    if graph.labels is None:
-        raise ValueError(
-            f"the automaton has {automaton.labels} labels and the graph has none; give them with graph.with_labels(...)"
-        )
-    top = int(graph.labels.max()) if graph.labels.numel() else 0
-    if top >= automaton.labels:
-        raise ValueError(f"a node has label {top}; the automaton knows labels 0 … {automaton.labels - 1}")
+    check_fit(automaton, graph)

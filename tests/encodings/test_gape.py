@@ -244,6 +244,17 @@ def test_relative_damping_is_a_fraction_of_one_over_the_radius(matrix, undirecte
         torch.testing.assert_close(relative(graph), absolute(graph), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("matrix", ["random_walk", "random_walk_in", "symmetric"])
+def test_relative_damping_leaves_walks_on_undirected_graphs_similar_to_symmetric(matrix):
+    graph = Graph.union([random_graph(9, 0.5, 2, weighted=True), Graph(torch.zeros(2, 0, dtype=torch.int64), 2)])
+    encoding = GAPE(4, damping=0.9, relative=True, matrix=matrix, readout="pair", dtype=F64)
+    solution = encoding.solve(graph)
+    assert solution.solver == ["Spectral", "Spectral"]
+    exact = runs_between(encoding.automaton, graph.slice(0, 1), matrix)
+    table = Pairs(solution.weights, graph.sizes).matrices()[0]
+    torch.testing.assert_close(table, exact, rtol=1e-10, atol=1e-10)
+
+
 def test_relative_damping_does_not_depend_on_the_batch():
     graphs = batch_of(undirected=False, weighted=True)
     encoding = GAPE(5, damping=0.9, relative=True, dtype=F64)

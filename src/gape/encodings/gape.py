@@ -14,7 +14,7 @@ from gape.encodings.closed import closed
 from gape.encodings.node_softmax import solve_node_softmax
 from gape.encodings.pair import pair
 from gape.encodings.pairs import Pairs
-from gape.encodings.radius import unit_radius
+from gape.encodings.radius import has_unit_radius, unit_radius
 from gape.graph import Graph
 from gape.interop import as_graph
 from gape.labelling import DegreeLabels, IndexLabels, RandomLabels
@@ -137,7 +137,8 @@ class GAPE(Encoding):
         With ``readout="pair"`` the weights are flat, ``[Σ n², states]``, as in :class:`Pairs`.
         """
         graph, matrix = self.labelled(as_graph(graph)), self.matrix
-        if self.relative:
+        # What has radius 1 stays as it is, and so symmetric or similar to that.
+        if self.relative and not has_unit_radius(graph.walk(matrix)):
             graph, matrix = unit_radius(graph, matrix), "adjacency"
         machine = self.automaton.to(graph.device)
         if self.initial == "softmax_nodes":

@@ -18,6 +18,8 @@ from gape.walk import WalkMatrix
 ARNOLDI = {"tol": 1e-13, "ncv": 40, "maxiter": 100}
 # Beyond so many nodes Arnoldi's method takes over from dense eigenvalues.
 DENSE_NODES = 512
+#: Without negative weights their radius is at most 1: rows or columns sum to 1, or the 2-norm is at most 1 (Schur).
+STOCHASTIC = ("random_walk", "random_walk_in", "symmetric")
 
 
 def spectral_radius(walk: WalkMatrix) -> Tensor:
@@ -49,6 +51,11 @@ def spectral_radius(walk: WalkMatrix) -> Tensor:
         inside = walk.adjacency.batch[source] == i
         out[i] = _sparse_radius(source[inside], target[inside], values[inside], similar is not None)
     return out
+
+
+def has_unit_radius(walk: WalkMatrix) -> bool:
+    """Whether every graph's radius is known to be 1, or 0 if it has no edges: √degree is an eigenvector, or similar."""
+    return walk.name in STOCHASTIC and walk.nonnegative and walk.adjacency.symmetric
 
 
 def unit_radius(graph: Graph, matrix: str) -> Graph:

@@ -7,12 +7,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from gape.encodings.radius import spectral_radius
+from gape.encodings.radius import STOCHASTIC, spectral_radius
 from gape.graph import Graph
 from gape.walk import WalkMatrix
-
-#: Without negative weights their radius is at most 1: rows or columns sum to 1, or the 2-norm is at most 1 (Schur).
-STOCHASTIC = ("random_walk", "random_walk_in", "symmetric")
 
 
 def walk_radius(graph: Graph, matrix: str) -> Tensor:

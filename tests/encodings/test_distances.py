@@ -34,6 +34,18 @@ def test_far_nodes_count_as_cap_minus_one_and_unreachable_ones_as_cap(cap):
     assert torch.equal(distances, torch.where(steps < 0, cap, steps.clamp(max=cap - 1)))
 
 
+@pytest.mark.parametrize("cap", [2**31 - 1, 2**31, 2**40, 2**63 - 1])
+def test_caps_may_be_as_large_as_their_type(cap):
+    # Long enough to be followed pair by pair, and beside it a node that nothing reaches.
+    path = Graph.from_edges([(i, i + 1) for i in range(99)], num_nodes=101)
+    steps = torch.arange(101) - torch.arange(101)[:, None]
+    steps[steps < 0] = cap
+    steps[100, :100] = steps[:100, 100] = cap
+    assert torch.equal(ShortestPath(cap, dtype="int64")(path).matrices()[0], steps)
+    two = Graph.from_edges([(0, 1)])
+    assert ShortestPath(cap, dtype="int64")(two).values.tolist() == [0, 1, cap, 0]
+
+
 def test_columns_are_worked_on_piece_by_piece(monkeypatch):
     graph = random_graph(300, 0.01, 3, undirected=False)
     whole = ShortestPath()(graph).values

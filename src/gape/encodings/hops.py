@@ -94,6 +94,7 @@ class _Edges:
 def _distances(edges: _Edges, local: Array, inside: Array, first: int, unreachable: int) -> Array:
     """``[n, columns]``: distances to the nodes number ``first`` and following of each graph."""
     n, columns = inside.shape
+    wide = np.int32 if unreachable < 2**31 else np.int64
     # A graph has no more nodes there: reached from the start, so that nobody waits for them.
     start = np.ones((n, -(-columns // 64) * 64), bool)
     start[:, :columns] = ~inside
@@ -119,10 +120,10 @@ def _distances(edges: _Edges, local: Array, inside: Array, first: int, unreachab
         # A long way to go: from here on few pairs are reached at a time, so these are followed one by one.
         new = _bits(reach & missing, columns).view(bool)
         far = _bits(missing, columns).view(bool)
-        return _follow(edges.reversed(), counter.total((n, columns)).astype(np.int32), far, new, unreachable)
+        return _follow(edges.reversed(), counter.total((n, columns)).astype(wide), far, new, unreachable)
     distance = counter.total((n, columns))
     if missing.any():
-        distance = distance.astype(np.int32)
+        distance = distance.astype(wide)
         distance[_bits(missing, columns).view(bool)] = unreachable
     return distance
 

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import pickle
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -220,7 +221,21 @@ def test_slices_beyond_the_batch_are_quoted(bounds):
         Graph([[0], [1]], 3, ptr=[0, 2, 3]).slice(*bounds)
 
 
+@pytest.mark.parametrize("numbers", [[1, 1], [0, 2], [-1]])
+def test_selected_graphs_that_are_not_there_or_there_twice_are_quoted(numbers):
+    with pytest.raises(ValueError, match=rf"different numbers from 0 to 1, got {re.escape(str(numbers))}"):
+        Graph([[0], [1]], 3, ptr=[0, 2, 3]).select(torch.tensor(numbers))
+
+
 # ---------------------------------------------------------------------- other forms
+
+
+@given(drawn_graphs(max_graphs=6), st.integers(0, 2**32))
+def test_selected_graphs_are_the_graphs_in_the_order_of_the_batch(drawn, seed):
+    rng = np.random.default_rng(seed)
+    numbers = rng.permutation(len(drawn.sizes))[: rng.integers(1, len(drawn.sizes) + 1)]
+    alone = [drawn.graph(i) for i in sorted(numbers.tolist())]
+    assert_same(drawn.batch(rng).select(torch.from_numpy(numbers)), Graph.union(alone))
 
 
 @given(drawn_graphs(max_graphs=6), st.integers(0, 2**32))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gape.arrays import whole_number
-from gape.graph_checks import check_graph, floats, integers
+from gape.graph_checks import check_graph, floats, integers, sorted_once
 from gape.parts import part_bounds
 from gape.sparse import Adjacency
 from gape.walk import WalkMatrix, walk_matrix
@@ -236,11 +236,12 @@ class Graph:
         return keep[self.batch].nonzero().flatten()
 
     def select(self, graphs: Tensor) -> Graph:
-        """The graphs of those numbers as a batch of their own, in the order they have here."""
+        """The graphs of those numbers, each named once, as a batch of their own, in the order they have here."""
+        graphs = sorted_once(graphs, self.num_graphs)
         nodes = torch.zeros(self.num_nodes, dtype=torch.bool, device=self.device)
         nodes[self.nodes_of(graphs)] = True
         edges = nodes[self.edge_index[0]].nonzero().flatten()
-        sizes = self.sizes[graphs.sort().values]
+        sizes = self.sizes[graphs]
         index = (nodes.cumsum(0) - 1)[self.edge_index[:, edges]]
         ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
         return self._take(edges, nodes, index, int(sizes.sum()), ptr)

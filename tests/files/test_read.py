@@ -102,6 +102,19 @@ def test_bad_parquet_rows_are_reported_with_their_number(tmp_path):
         read_graphs(path)
 
 
+def test_nan_in_a_parquet_column_of_numbers_is_a_missing_name(tmp_path):
+    path = tmp_path / "edges.parquet"
+    columns = {"source": [1.0, float("nan"), 2.0], "target": [2.0, 3.0, float("nan")]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    with pytest.raises(ValueError, match=r"parquet: 2 bad rows\. row 2, 'nan,3.0': no source; row 3, .*no target"):
+        read_graphs(path)
+    pyarrow.parquet.write_table(pyarrow.table({"source": [1], "target": [2], "graph": [float("nan")]}), path)
+    with pytest.raises(ValueError, match="no graph"):
+        read_graphs(path)
+    (tmp_path / "edges.csv").write_text("source,target\nnan,a\n")
+    assert read_graphs(tmp_path / "edges.csv").nodes.tolist() == ["nan", "a"]
+
+
 def test_names_in_parquet_are_text_or_numbers(tmp_path):
     path = tmp_path / "edges.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"source": [b"a"], "target": ["b"]}), path)

@@ -33,11 +33,11 @@ def edge_list(path: Path, header: list[str], rows: Iterable[tuple[int, list[Any]
             bad.add(line, row, f"has {len(row)} values, expected {width} ({','.join(header)})")
             continue
         source, target = row[place["source"]], row[place["target"]]
-        if source in ("", None) or target in ("", None):
-            bad.add(line, row, f"no {'source' if source in ('', None) else 'target'}")
+        if _missing(source) or _missing(target):
+            bad.add(line, row, f"no {'source' if _missing(source) else 'target'}")
             continue
         if "graph" in place:
-            if row[place["graph"]] in ("", None):
+            if _missing(row[place["graph"]]):
                 bad.add(line, row, "no graph")
                 continue
             graphs.append(row[place["graph"]])
@@ -100,6 +100,11 @@ def _places(path: Path, header: list[str]) -> dict[str, int]:
     if len(set(header)) != len(header):
         raise ValueError(f"{path} has a column twice: {','.join(header)}")
     return {name: header.index(name) for name in COLUMNS if name in header}
+
+
+def _missing(value: Any) -> bool:
+    """Whether there is no name; in columns of numbers NaN stands for that, and it is no number."""
+    return value in ("", None) or value != value
 
 
 def _number(value: Any) -> float | None:

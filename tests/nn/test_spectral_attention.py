@@ -71,3 +71,8 @@ def test_dropout_drops_its_share_and_keeps_the_mean(dropout):
     torch.testing.assert_close(network.eval()(x), torch.full((3000, 1), 2048.0))
     with pytest.raises(ValueError, match="less than 1, got 1"):
         WideFeedForward(1, 4, dropout=1)
+
+
+def test_dropout_of_nearly_everything_keeps_the_scale_finite():
+    network = WideFeedForward(4, 8, dropout=0.999999)
+    assert bool(torch.isfinite(network(torch.randn(50, 4))).all())

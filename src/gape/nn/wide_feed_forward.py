@@ -2,8 +2,7 @@
 
 Spectral attention maps 8 channels to 2,048 and back at every node and eigenpair. Stored, the middle would be 200 MB
 for a batch of 25 graphs, read and written by every operation; in slices, and computed again for the gradient, it
-never leaves the cache. Its dropout would cost more than everything else, one random number for each of 50 million
-values; here one 64-bit number decides four of them, which fixes the dropout probability to multiples of 2⁻¹⁶.
+never leaves the cache. Dropout of 50 million values would cost more than everything else, so it is drawn coarsely.
 """
 
 from typing import Any
@@ -11,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+
+from gape.nn.coarse_dropout import dropped_steps, kept, kept_scale
 
 # Values of one slice of the middle: 1 MB of float32.
 SLICE = 1 << 18
@@ -38,7 +39,7 @@ class WideFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``[..., channels]`` to ``[..., channels]``."""
-        dropped = round(self.dropout * 2**16) if self.training else 0
+        dropped = dropped_steps(self.dropout) if self.training else 0
         output: Tensor = _WideFeedForward.apply(  # type: ignore[no-untyped-call]
             x.reshape(-1, x.shape[-1]),
             self.widen.weight,
@@ -50,24 +51,17 @@ class WideFeedForward(nn.Module):
         return output.view(x.shape)
 
 
-def _kept(like: Tensor, dropped: int) -> Tensor:
-    """Mask of the shape of ``like``: each value is False with probability ``dropped`` / 2¹⁶."""
-    words = torch.empty((like.numel() + 3) // 4, dtype=torch.int64, device=like.device).random_(-(2**63), None)
-    quarters = words.view(torch.int16)[: like.numel()].view(like.shape)
-    return quarters >= dropped - 2**15
-
-
 class _WideFeedForward(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, widen: Tensor, widen_bias: Tensor, narrow: Tensor, narrow_bias: Tensor, dropped: int
     ) -> Tensor:
-        ctx.rows, ctx.scale = max(SLICE // len(widen), 1), 1 / (1 - dropped / 2**16)
+        ctx.rows, ctx.scale = max(SLICE // len(widen), 1), kept_scale(dropped)
         masks, output = [], torch.empty_like(x)
         for first in range(0, len(x), ctx.rows):
             middle = torch.addmm(widen_bias, x[first : first + ctx.rows], widen.T).relu_()
             if dropped:
-                masks.append(_kept(middle, dropped))
+                masks.append(kept(middle, dropped))
                 middle *= masks[-1]
             output[first : first + ctx.rows] = torch.addmm(narrow_bias, middle, narrow.T, alpha=ctx.scale)
         ctx.save_for_backward(x, widen, widen_bias, narrow, *masks)

@@ -231,11 +231,23 @@ def test_whitened_features_are_uncorrelated_over_the_training_set():
         ({"memory": "1"}, "memory must be a number, got '1'"),
         ({"damping": "0.9"}, "damping must be a number, got '0.9'"),
         ({"states": 0}, "at least 1"),
+        ({"seed": 2.5, "transition_by": "node", "labels": 2}, "seed must be a whole number, got 2.5"),
+        ({"seed": 2**63, "transition": "diagonal"}, f"seed must be at most {2**63 - 1}, got {2**63}"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_with_the_reason(wrong, message):
     with pytest.raises(ValueError, match=message):
         GAPE(**wrong)
+
+
+@pytest.mark.parametrize("transition", ["dense", "diagonal"])
+def test_negative_seeds_are_seeds(transition):
+    drawn = [GAPE(4, labels=2, transition=transition, transition_by="node", seed=seed) for seed in (-1, -1, -2, 1)]
+    again, *others = (one.machine.weights()[0] for one in drawn[1:])
+    first = drawn[0].machine.weights()[0]
+    assert torch.equal(first, again)
+    assert not any(torch.equal(first, other) for other in others)
+    assert not torch.equal(first[0], first[1])
 
 
 def test_inputs_that_do_not_fit_are_refused_with_the_reason():

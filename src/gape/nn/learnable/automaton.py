@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gape.arrays import positive
+from gape.arrays import positive, seed_number
 from gape.automaton import Automaton
 from gape.nn.learnable.transitions import DenseTransition, DiagonalTransition
 
@@ -55,6 +55,7 @@ class LearnableAutomaton(nn.Module):
             raise ValueError(f"transition_by must be 'none', 'node', 'edge' or 'both', got {transition_by!r}")
         for name, count in (("states", states), ("labels", labels), ("edge_types", edge_types)):
             positive(count, name)
+        seed = seed_number(seed)
         if form == "diagonal" and states % 2:
             raise ValueError(f"a diagonal transition has conjugate pairs of poles: states must be even, got {states}")
         if transition_by in ("none", "node") and edge_types > 1:
@@ -108,4 +109,5 @@ class LearnableAutomaton(nn.Module):
 
 def _seeds(seed: int, count: int) -> list[int]:
     """``seed`` itself and others that no neighbouring seed has."""
-    return [seed, *(int(np.random.SeedSequence([seed, i]).generate_state(1)[0]) for i in range(1, count))]
+    # NumPy's entropy is not negative: the same 64 bits without their sign.
+    return [seed, *(int(np.random.SeedSequence([seed % 2**64, i]).generate_state(1)[0]) for i in range(1, count))]

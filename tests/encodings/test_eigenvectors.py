@@ -116,6 +116,35 @@ def test_directed_graphs_can_be_symmetrised(kind):
     torch.testing.assert_close(ours, Laplacian(5, kind, dtype=F64)(undirected), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["normalized", "combinatorial"])
+@pytest.mark.parametrize("dense", [True, False])
+def test_nodes_with_nothing_but_loops_are_components_of_their_own(kind, dense, monkeypatch):
+    if not dense:
+        monkeypatch.setattr("gape.encodings.eigenpairs.DENSE_NODES", 1)
+    generator = np.random.default_rng(0)
+    for joined in [0] * 20 + [4] * 20:
+        whole = nx.path_graph(joined)
+        whole.add_edges_from((node, node) for node in range(joined + 3))
+        for u, v in whole.edges:
+            whole[u][v]["weight"] = generator.uniform(0.1, 1.0)
+        matrix = {"normalized": nx.normalized_laplacian_matrix, "combinatorial": nx.laplacian_matrix}[kind](whole)
+        expected = np.linalg.eigvalsh(matrix.toarray())[nx.number_connected_components(whole) :]
+        found = Laplacian(7, kind, dtype=F64).eigenpairs(as_graph(whole)).values[0]
+        np.testing.assert_allclose(found[~found.isnan()], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_heavy_loops_cost_no_digits(dense, monkeypatch):
+    if not dense:
+        monkeypatch.setattr("gape.encodings.eigenpairs.DENSE_NODES", 1)
+    plain = random_graph(8, 0.5, 1, weighted=True)
+    nodes = torch.arange(8).expand(2, -1)
+    weight = torch.cat([plain.edge_weight, torch.full((8,), 1e12, dtype=F64)])
+    heavy = Graph(torch.cat([plain.edge_index, nodes], 1), 8, edge_weight=weight)
+    found, expected = (Laplacian(2, "combinatorial", dtype=F64).eigenpairs(graph).values for graph in (heavy, plain))
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=0)
+
+
 def parallel_edges(generator: np.random.Generator) -> Graph:
     """An undirected graph of three nodes with many parallel edges, in any order."""
     ends, weight = generator.integers(0, 3, (12, 2)), generator.uniform(0.1, 1.0, 12)

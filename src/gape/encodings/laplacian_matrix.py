@@ -20,6 +20,9 @@ LaplacianName = Literal["normalized", "combinatorial"]
 class LaplacianKind:
     """Which Laplacian, and of what.
 
+    Loops count in the degrees of the normalized one and nowhere else. The diagonals are sums over the edges to other
+    nodes, not differences, so that heavy loops cost no digits and a node with loops only has exactly zero.
+
     Args:
         name: "normalized", I - D^(-1/2) A D^(-1/2), or "combinatorial", D - A.
         symmetrize: take directed graphs as (A + Aᵀ)/2 instead of refusing them.
@@ -51,12 +54,15 @@ class LaplacianKind:
         """Laplacians ``[B, n, n]`` from adjacency matrices ``[B, n, n]``, of (A + Aᵀ)/2."""
         # Parallel edges of an undirected graph may have been added up in another order than their reverses.
         weights = (weights + weights.mT) / 2
-        degree = weights.sum(-1)
-        diagonal, matrices = degree, -weights
+        loops = weights.diagonal(dim1=-2, dim2=-1).clone()
+        weights.diagonal(dim1=-2, dim2=-1).zero_()
+        between = weights.sum(-1)
+        diagonal, matrices = between, -weights
         if self.name == "normalized":
-            root = torch.where(degree > 0, degree, torch.inf).rsqrt()
-            diagonal, matrices = (degree > 0).to(weights.dtype), matrices * (root.unsqueeze(2) * root.unsqueeze(1))
-        matrices.diagonal(dim1=-2, dim2=-1).add_(diagonal)
+            degree = torch.where(between + loops > 0, between + loops, torch.inf)
+            root = degree.rsqrt()
+            diagonal, matrices = between / degree, matrices * (root.unsqueeze(2) * root.unsqueeze(1))
+        matrices.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
         return matrices
 
     def sparse(self, graph: Graph) -> tuple[scipy.sparse.csr_array, np.ndarray]:
@@ -67,13 +73,16 @@ class LaplacianKind:
         matrix = scipy.sparse.csr_array((weights, (source, target)), shape=(n, n))
         if graph.edge_weight is not None or not graph.undirected:
             matrix = (matrix + matrix.T) / 2
+        loops = matrix.diagonal()
+        matrix = matrix - scipy.sparse.diags_array(loops)
         matrix.eliminate_zeros()
-        degree = np.asarray(matrix.sum(1)).ravel()
+        between = np.asarray(matrix.sum(1)).ravel()
+        degree = between + loops
         if self.name == "combinatorial":
-            return scipy.sparse.csr_array(scipy.sparse.diags_array(degree) - matrix), degree
-        root = scipy.sparse.diags_array(1.0 / np.sqrt(np.where(degree > 0, degree, np.inf)))
-        ones = scipy.sparse.diags_array((degree > 0).astype(float))
-        return scipy.sparse.csr_array(ones - root @ matrix @ root), degree
+            return scipy.sparse.csr_array(scipy.sparse.diags_array(between) - matrix), degree
+        safe = np.where(degree > 0, degree, np.inf)
+        root = scipy.sparse.diags_array(1.0 / np.sqrt(safe))
+        return scipy.sparse.csr_array(scipy.sparse.diags_array(between / safe) - root @ matrix @ root), degree
 
     def trivial(self, component: np.ndarray, degree: np.ndarray) -> np.ndarray:
         """``[n]``: on each component the unit vector of eigenvalue zero, constant or in proportion to √degree."""

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gape.arrays import as_tensor, indices
+from gape.arrays import as_tensor, check_finite, indices
 from gape.atomic import replacing
 from gape.machines import NamedMachines
 
@@ -227,10 +227,7 @@ def _weights(value: Any, name: str) -> Tensor:
         tensor = tensor.to(torch.float64)
     if tensor.dtype not in DTYPES:
         raise ValueError(f"{name} must be one of {', '.join(map(_name, DTYPES))}, got {_name(tensor.dtype)}")
-    finite = torch.isfinite(tensor.detach())
-    if not bool(finite.all()):
-        place = (~finite).nonzero()[0].tolist()
-        raise ValueError(f"{name} must be finite, got {tensor.detach()[tuple(place)].item()} at {place}")
+    check_finite(tensor, name)
     return tensor if tensor.requires_grad else tensor.detach().clone(memory_format=torch.contiguous_format)
 
 

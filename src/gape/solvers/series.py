@@ -53,7 +53,8 @@ class Series:
         coefficients = problem.initial.T[problem.used_labels]
         total = _Total(problem)
         steps, exponent = 0, 0
-        bound = float(coefficients.abs().sum())  # of any weight: Σ_t max|W_t| Σ|C_t|, the first term here
+        # Of any weight: Σ_t max|W_t| Σ|C_t|, the first term here.
+        bound = _largest(walks, problem.counts_walks) * float(coefficients.abs().sum())
         lost = torch.zeros(problem.num_graphs, dtype=torch.bool, device=walks.device)
         # ‖W_t C_t‖ ≤ √(n m) max|W_t| ‖C_t‖: a check of all graphs at once, made exact when it gets close.
         slack = _largest(problem.relative((problem.adjacency.sizes * len(coefficients)).to(torch.float64).sqrt()))
@@ -61,7 +62,7 @@ class Series:
             total.add(walks, coefficients)
             walks, coefficients, steps = problem.walk.push(walks), coefficients @ mu, steps + 1
             size = torch.linalg.vector_norm(coefficients) if single else torch.linalg.matrix_norm(coefficients, 2)
-            largest = _largest(walks, problem.walk.nonnegative)
+            largest = _largest(walks, problem.counts_walks)
             bound += largest * float(size) * coefficients.numel()
             diverged = not largest * float(size) * slack < DIVERGED
             last = steps >= self.max_steps
@@ -113,13 +114,16 @@ class Series:
 
     @staticmethod
     def _radius_bound(problem: Problem, walks: Tensor, steps: int, exponent: int, lost: Tensor) -> Tensor:
-        """ρ(A) is at most its norm and, for A ≥ 0, at most the largest count of T-step walks to the power 1/T."""
+        """ρ(A) is at most its norm and, for A ≥ 0, at most the largest count of T-step walks to the power 1/T.
+
+        The counts have to be those of all walks; a source of its own or labels left out say nothing about the others.
+        """
         bound = problem.walk.norm_bounds
-        if problem.walk.nonnegative and len(problem.used_labels) == problem.initial.shape[1]:
-            counts = problem.adjacency.segment_max(walks if walks.dim() == 1 else walks.sum(1))
-            tighter = torch.minimum(bound, (counts ** (1.0 / steps)) * 2.0 ** (exponent / steps))
-            bound = torch.where(lost, bound, tighter)
-        return bound
+        if not problem.counts_walks or len(problem.used_labels) < problem.initial.shape[1]:
+            return torch.where(problem.walk.acyclic_graphs, 0.0, bound)
+        counts = problem.adjacency.segment_max(walks if walks.dim() == 1 else walks.sum(1))
+        tighter = torch.minimum(bound, (counts ** (1.0 / steps)) * 2.0 ** (exponent / steps))
+        return torch.where(lost, bound, tighter)
 
 
 def _largest(x: Tensor, nonnegative: bool = False) -> float:

@@ -7,6 +7,7 @@ import torch
 
 import gape
 from gape.solvers import AlgebraicOnlyWarning, FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
+from gape.walk import NAMES
 
 pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
 
@@ -83,6 +84,31 @@ def test_derivatives_of_typed_transitions(by):
     alpha, mu, _ = machine(states=2, types=2)
     assert torch.autograd.gradcheck(weights, (alpha, mu, edge_weight))
     assert torch.autograd.gradgradcheck(weights, (alpha, mu, edge_weight))
+
+
+@pytest.mark.parametrize("matrix", [name for name in NAMES if name != "adjacency"])
+def test_each_direction_of_an_undirected_edge_has_its_own_derivative(matrix):
+    # The weights of both directions are equal, but nothing ties them: each is moved alone.
+    edges = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]])
+    weights = torch.tensor([1.0, 1.0, 2.0, 2.0, 0.7, 0.7], dtype=torch.float64, requires_grad=True)
+    mu = 0.3 * gape.Automaton.random(states=2, damping=1.0).transition
+
+    def encode(edge_weight):
+        graph = gape.Graph(edges, 3, edge_weight=edge_weight)
+        return gape.solve(gape.Automaton([[1.0], [0.4]], mu), graph, matrix=matrix).weights
+
+    assert torch.autograd.gradcheck(encode, (weights,))
+    assert torch.autograd.gradgradcheck(encode, (weights,))
+
+
+@pytest.mark.parametrize("matrix", NAMES)
+def test_weights_that_are_learned_give_the_same_encoding_to_the_last_bit(matrix):
+    edges = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]])
+    weights = torch.tensor([0.1, 0.1, 0.2, 0.2, 0.7, 0.7], dtype=torch.float64)
+    fixed = gape.Graph(edges, 3, edge_weight=weights).walk(matrix)
+    learned = gape.Graph(edges, 3, edge_weight=weights.clone().requires_grad_()).walk(matrix)
+    assert torch.equal(learned.dense().detach(), fixed.dense())
+    assert learned.symmetric == fixed.symmetric
 
 
 def test_a_basis_computed_once_serves_every_automaton_and_its_gradient():

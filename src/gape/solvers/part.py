@@ -46,7 +46,7 @@ def solve_part(piece: Piece, solver: AnySolver, basis: Basis | None, out: Tensor
     every_label = differentiate and automaton.initial.requires_grad
     problem = piece.problem(out if automaton.final is None else None, every_label)
     if not _finite(problem):
-        return _without_solving(piece, Status.NON_FINITE_INPUT, torch.nan)
+        return _without_solving(piece, Status.NON_FINITE_INPUT, torch.nan, out)
     auto = solver if isinstance(solver, Auto) and basis is None else None
     if auto is not None:
         apart = auto.apart(problem)

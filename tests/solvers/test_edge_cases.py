@@ -45,6 +45,17 @@ def test_initial_weights_that_are_zero_have_gradients(solver):
     assert torch.autograd.gradcheck(weights, (torch.zeros_like(alpha).requires_grad_(),))
 
 
+def test_weights_of_input_that_is_not_finite_are_nan_and_not_what_memory_held():
+    alpha = torch.ones(2, 1, dtype=torch.float64, requires_grad=True)
+    automaton = gape.Automaton(alpha, 0.1 * np.eye(2))
+    with torch.no_grad():
+        alpha[0] = torch.nan
+        for dtype in (torch.float32, torch.float64):
+            solution = gape.solve(automaton, [TRIANGLE] * 50, throw=False, dtype=dtype)
+            assert set(solution.status) == {gape.Status.NON_FINITE_INPUT}
+            assert bool(solution.weights.isnan().all())
+
+
 @pytest.mark.parametrize("separation", [1e-6, 1e-8, 1e-9])
 def test_nearly_singular_equations_are_solved_and_their_residual_is_not_hidden(separation):
     # The five-path has the eigenvalue √3; solvers agree that this is not singular yet, and say what rounding cost.
@@ -87,6 +98,20 @@ def test_overflow_is_told_in_a_batch_too(solver):
     solution = gape.solve(gape.Automaton.katz(0.3), gape.Graph.union([big, TRIANGLE]), solver=solver, throw=False)
     assert solution.status == [gape.Status.OVERFLOW, gape.Status.RUN_SUM]
     np.testing.assert_allclose(solution.weights[3:], 2.5)
+
+
+@pytest.mark.parametrize("gap", [0.0])
+@pytest.mark.parametrize("solver", [*SOLVERS, Series()], ids=str)
+def test_an_equation_that_says_nothing_is_singular_and_zero_comes_nearest(solver, gap):
+    # One node with a loop and the transition 1: x = x + 1.
+    loop = gape.Graph.from_edges([(0, 0)])
+    solution = gape.solve(gape.Automaton.katz(1.0 - gap), loop, solver=solver, throw=False)
+    assert not solution.status[0].ok
+    assert solution.unique[0] is not True
+    if not isinstance(solver, Series):
+        assert solution.status == [gape.Status.SINGULAR]
+        assert solution.weights.tolist() == [[0.0]]
+        assert float(solution.residual) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("damping", [1.0, 1.5])

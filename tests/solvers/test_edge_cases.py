@@ -126,6 +126,15 @@ def test_an_acyclic_graph_keeps_its_finite_sum_beside_graphs_with_cycles(nodes, 
     assert torch.equal(together.spectral_radius[[1, 3]], torch.zeros(2, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("solver", [None, Series(), Series(max_steps=5)], ids=str)
+def test_sums_on_acyclic_graphs_are_finite_however_long_the_paths(solver):
+    # Node i of a path ends i + 1 runs, one from every node before it.
+    long = path(12_000)
+    solution = gape.solve(gape.Automaton.katz(1.0), long, solver=solver)
+    assert solution.status == [gape.Status.RUN_SUM]
+    assert torch.equal(solution.weights.flatten(), torch.arange(1.0, 12_001.0, dtype=torch.float64))
+
+
 def test_graphs_of_both_kinds_in_one_batch_have_gradients():
     batch = gape.Graph.union([TRIANGLE, path(4), TRIANGLE, path(3)])
     alpha = torch.randn(2, 1, dtype=torch.float64, requires_grad=True)

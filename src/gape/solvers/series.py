@@ -33,7 +33,7 @@ class Series:
 
     Args:
         tolerance: relative residual at which a graph is done.
-        max_steps: longest run considered.
+        max_steps: longest run considered, where there are cycles.
     """
 
     tolerance: float = 1e-12
@@ -65,7 +65,8 @@ class Series:
             largest = _largest(walks, problem.counts_walks)
             bound += largest * float(size) * coefficients.numel()
             diverged = not largest * float(size) * slack < DIVERGED
-            last = steps >= self.max_steps
+            # Without cycles the sum ends by itself, after as many steps as the longest path has.
+            last = steps >= self.max_steps and not problem.walk.acyclic
             if diverged or last or largest * float(size) * slack <= 1e3 * self.tolerance:
                 norm = self._norms(problem, walks, rescaled=exponent != 0)
                 residual = torch.where(norm > 0, problem.relative(norm * size), norm)

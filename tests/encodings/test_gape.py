@@ -191,6 +191,15 @@ def test_a_singular_equation_that_can_be_solved_is_solved():
             assert float(solution.residual) < 1e-12
 
 
+@ignore_algebraic
+@pytest.mark.parametrize("read", [closed, pair])
+def test_a_radius_of_one_is_no_run_sum_whichever_way_it_is_rounded(read):
+    for scale in (1.0 - 1e-15, 1.0, 1.0 + 1e-15):
+        machine = Automaton([[1.0], [-1.0]], scale * np.array([[0.95, 0.05], [0.05, 0.95]]))
+        for graph in (SINGULAR["edge"], SINGULAR["directed"]):
+            assert read(machine, graph).status == [Status.ALGEBRAIC]
+
+
 @pytest.mark.parametrize("matrix", MATRICES)
 @pytest.mark.parametrize("undirected", [True, False])
 def test_relative_damping_is_a_fraction_of_one_over_the_radius(matrix, undirected):

@@ -8,7 +8,7 @@ import torch
 import gape
 from gape.solvers import FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
 from gape.solvers.problem import Problem
-from tests.solvers.oracle import dense_adjacency, kronecker_weights
+from tests.solvers.oracle import dense_adjacency, kronecker_system, kronecker_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
 
@@ -72,6 +72,42 @@ def test_nearly_singular_equations_are_solved_and_their_residual_is_not_hidden(s
         assert actual <= 3 * float(solution.residual) + 1e-14, solver
 
 
+@pytest.mark.parametrize("solver", [None, Krylov(), Spectral(), Schur(), Kronecker()], ids=str)
+@pytest.mark.parametrize("scale", [1.0, 1.0 - 1e-15, 1.0 + 1e-15])
+def test_a_radius_of_one_is_no_run_sum_whichever_way_it_is_rounded(solver, scale):
+    # The eigenvalue 1 of μ meets the eigenvalue 1 of A, and α excites only the other: solvable in many ways.
+    automaton = gape.Automaton([[1.0], [-1.0]], scale * np.array([[0.95, 0.05], [0.05, 0.95]]))
+    for graph, matrix in ((path(2, undirected=True), "adjacency"), (TRIANGLE, "random_walk")):
+        solution = gape.solve(automaton, graph, solver=solver, matrix=matrix)
+        assert solution.status == [gape.Status.ALGEBRAIC]
+        assert solution.unique == [False]
+
+
+@pytest.mark.parametrize("solver", [Krylov(), Series(), FixedPoint()], ids=str)
+@pytest.mark.parametrize("mates", [0, 1])
+def test_singular_equations_are_not_called_unique(solver, mates):
+    # The mate's walks weigh 900 a step, which the part of μ that α excites takes back. Beside them the edge's own
+    # walks vanish, but not its eigenvalue 1.
+    edge = path(2, undirected=True, edge_weight=[1.0])
+    heavy = path(2, undirected=True, edge_weight=[900.0])
+    automaton = gape.Automaton([[0.0], [1.0]], np.diag([1.0, 1e-3]))
+    assert np.linalg.matrix_rank(kronecker_system(automaton, dense_adjacency(edge))) < 4
+    solution = gape.solve(automaton, [edge] + mates * [heavy], solver=solver)
+    assert solution.ok
+    assert solution.unique[0] is not True
+    if solution.radius_kind == "bound":
+        assert float(solution.spectral_radius[0]) >= 1.0 - 1e-9
+
+
+def test_weights_too_large_to_solve_anything_are_not_called_a_solution():
+    loop = gape.Graph.from_edges([(0, 0)], labels=[0])
+    for transition in (np.eye(2), np.stack([np.eye(2)] * 2)):
+        automaton = gape.Automaton(np.ones((2, 2)), transition)
+        solution = gape.solve(automaton, loop, solver=FixedPoint(), throw=False)
+        assert solution.status == [gape.Status.SINGULAR]
+        assert not solution.weights.any()
+
+
 def test_defective_matrices_with_large_weights_are_not_called_singular():
     # Loops on a path and a Jordan block: every eigenvalue product is 0.9, the weights grow to 1e10.
     graph = gape.Graph.from_edges([(i, i) for i in range(8)] + [(i, i + 1) for i in range(7)])
@@ -100,7 +136,7 @@ def test_overflow_is_told_in_a_batch_too(solver):
     np.testing.assert_allclose(solution.weights[3:], 2.5)
 
 
-@pytest.mark.parametrize("gap", [0.0])
+@pytest.mark.parametrize("gap", [0.0, 1e-13])
 @pytest.mark.parametrize("solver", [*SOLVERS, Series()], ids=str)
 def test_an_equation_that_says_nothing_is_singular_and_zero_comes_nearest(solver, gap):
     # One node with a loop and the transition 1: x = x + 1.

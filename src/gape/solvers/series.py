@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.solvers.outcome import UNKNOWN, YES, Outcome, code, judge
+from gape.solvers.outcome import UNKNOWN, YES, Outcome, below_one, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.solution import Status
 
@@ -82,7 +82,6 @@ class Series:
                 shift = round(math.log2(largest))
                 walks, coefficients = walks * 2.0**-shift, coefficients * 2.0**shift
                 exponent += shift
-        ended = (norm == 0) & ~lost
         radius = problem.transition_radius * self._radius_bound(problem, walks, steps, exponent, lost)
         done = residual <= self.tolerance
         status = judge(residual, radius, tolerance=self.tolerance, exhausted=False, run_sum=done)
@@ -93,8 +92,8 @@ class Series:
             weights=total.finish(),
             residual=residual,
             spectral_radius=radius,
-            separation=torch.where(ended, 1.0, (1.0 - radius).clamp(min=0.0)),
-            unique=torch.where(radius < 1, YES, UNKNOWN),
+            separation=(1.0 - radius).clamp(min=0.0),
+            unique=torch.where(below_one(radius), YES, UNKNOWN),
             status=status,
             steps=steps,
             radius_kind="bound",
@@ -118,13 +117,17 @@ class Series:
         """ρ(A) is at most its norm and, for A ≥ 0, at most the largest count of T-step walks to the power 1/T.
 
         The counts have to be those of all walks; a source of its own or labels left out say nothing about the others.
+        Nor does a count that rescaling has made so small that some of it may be lost.
         """
         bound = problem.walk.norm_bounds
-        if not problem.counts_walks or len(problem.used_labels) < problem.initial.shape[1]:
-            return torch.where(problem.walk.acyclic_graphs, 0.0, bound)
-        counts = problem.adjacency.segment_max(walks if walks.dim() == 1 else walks.sum(1))
-        tighter = torch.minimum(bound, (counts ** (1.0 / steps)) * 2.0 ** (exponent / steps))
-        return torch.where(lost, bound, tighter)
+        if problem.counts_walks and len(problem.used_labels) == problem.initial.shape[1]:
+            counts = problem.adjacency.segment_max(walks if walks.dim() == 1 else walks.sum(1))
+            known = ~lost & (counts >= SMALL)
+            tighter = torch.minimum(bound, (counts ** (1.0 / steps)) * 2.0 ** (exponent / steps))
+            bound = torch.where(known, tighter, bound)
+            if bool(known.all()):
+                return bound
+        return torch.where(problem.walk.acyclic_graphs, 0.0, bound)
 
 
 def _largest(x: Tensor, nonnegative: bool = False) -> float:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gape.solvers.deflation import deflatable, deflated
 from gape.solvers.kronecker import Kronecker
-from gape.solvers.outcome import CONSISTENT, NO, Outcome, code
+from gape.solvers.outcome import CONSISTENT, NO, Outcome, below_one, code
 from gape.solvers.piece import Piece
 from gape.solvers.problem import Problem
 from gape.solvers.solution import Status
@@ -50,7 +50,7 @@ def _settle_one(outcome: Outcome, piece: Piece, i: int) -> None:
     outcome.weights[nodes] = weights
     outcome.residual[i] = residual
     if residual <= CONSISTENT:
-        outcome.status[i] = code(Status.RUN_SUM if float(outcome.spectral_radius[i]) < 1 else Status.ALGEBRAIC)
+        outcome.status[i] = code(Status.RUN_SUM if below_one(outcome.spectral_radius[i]) else Status.ALGEBRAIC)
     elif optimal:
         outcome.unique[i] = NO
     else:

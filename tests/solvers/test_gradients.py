@@ -147,6 +147,22 @@ def test_complex_transitions_have_gradients_too():
     assert torch.autograd.gradcheck(weights, (alpha, mu))
 
 
+@pytest.mark.parametrize("learn_transition", [True, False])
+def test_a_basis_is_refused_where_it_would_drop_the_gradient_of_edge_weights(learn_transition):
+    weights = torch.ones(UNDIRECTED.num_edges, dtype=torch.float64)
+    fixed, learned = (
+        gape.Graph(UNDIRECTED.edge_index, 7, edge_weight=w, ptr=UNDIRECTED.ptr)
+        for w in (weights, weights.clone().requires_grad_())
+    )
+    automaton = gape.Automaton([[1.0]], torch.full((1, 1), 0.2, dtype=torch.float64, requires_grad=learn_transition))
+    for ready in (gape.prepare(fixed), gape.prepare(learned)):
+        with pytest.raises(ValueError, match=r"edge_weight of Graph\(graphs=2, .* requires gradients"):
+            gape.solve(automaton, learned, basis=ready)
+    with torch.no_grad():
+        found = gape.solve(automaton, learned, basis=gape.prepare(fixed)).weights
+    assert torch.allclose(found, gape.solve(automaton, fixed).weights)
+
+
 def test_training_steps_can_repeat_on_one_graph_object():
     edge_weight = torch.ones(6, dtype=torch.float64, requires_grad=True)
     graph = gape.Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.graph import Graph
 from gape.solvers.auto import Auto
 from gape.solvers.basis import Basis
 from gape.solvers.fixed_point import FixedPoint
@@ -63,7 +62,6 @@ def solve_part(piece: Piece, solver: AnySolver, basis: Basis | None, out: Tensor
         on_edges = piece.learns_edges or piece.source is not None
         name = basis.solver if basis is not None else type(solver).__name__
         if basis is not None:
-            _check_basis(basis, part)
             outcome, known = basis.run(problem, tolerance=1e-10)
         elif differentiate and not on_edges and isinstance(solver, Krylov | Spectral | Schur):
             # μ and α alone: differentiate the small projected equation.
@@ -112,11 +110,6 @@ def _run_for_basis(solver: Krylov | Spectral | Schur, problem: Problem) -> tuple
         return solver.run_with_basis(problem)
     basis = solver.basis(problem)
     return *basis.run(problem, tolerance=1e-10), basis
-
-
-def _check_basis(basis: Basis, part: Graph) -> None:
-    if part.edge_weight is not None and part.edge_weight.requires_grad:
-        raise ValueError("edge_weight requires gradients, and a basis was computed for fixed weights; leave basis out")
 
 
 def _differentiable(

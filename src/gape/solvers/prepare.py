@@ -44,8 +44,8 @@ class GraphBasis:
             raise ValueError(f"the basis is for {mine!r}, the solve is on {graph!r}: prepare it for this graph")
         if _learned(mine) or (torch.is_grad_enabled() and _learned(graph)):
             raise ValueError(
-                f"edge_weight of {graph!r} requires gradients, and a basis is computed for fixed weights and passes none "
-                "on; leave basis out, or detach the weights"
+                f"edge_weight of {graph!r} requires gradients, and a basis is computed for fixed weights; "
+                "leave basis out, or detach the weights"
             )
 
     def __repr__(self) -> str:

@@ -241,3 +241,14 @@ def check_fit(automaton: Automaton, graph: Graph) -> None:
         if top >= types:
             edge = int(graph.edge_type.argmax())
             raise ValueError(f"edge {edge} has type {top}; the automaton knows types 0 … {types - 1}")
+
+
+def rounded_dtype(automaton: Automaton, dtype: torch.dtype | None) -> torch.dtype:
+    """What the weights are rounded to: ``dtype`` if it can hold them, the automaton's own if it is ``None``."""
+    if dtype is None:
+        return automaton.dtype
+    if not isinstance(dtype, torch.dtype) or not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(f"dtype must be a floating-point torch.dtype, got {dtype!r}")
+    if automaton.dtype.is_complex and not dtype.is_complex:
+        raise ValueError(f"the automaton is {automaton.dtype}, and weights in {dtype} would lose their imaginary part")
+    return dtype

@@ -17,7 +17,7 @@ from gape.solvers.outcome import NO, RADIUS_KINDS, STATUSES, YES
 from gape.solvers.part import AnySolver, Solved, solve_part
 from gape.solvers.piece import Piece, as_source
 from gape.solvers.prepare import GraphBasis
-from gape.solvers.problem import check_fit
+from gape.solvers.problem import check_fit, rounded_dtype
 from gape.solvers.solution import AlgebraicOnlyWarning, Solution, SolveError, Status
 from gape.threads import map_threads
 from gape.typing import OnSingular
@@ -87,6 +87,7 @@ def _solve(
     dtype: torch.dtype | None,
 ) -> Solution:
     check_fit(automaton, graph)
+    dtype = rounded_dtype(automaton, dtype)
     whole = Piece(automaton, graph, matrix, None if source is None else as_source(source, automaton, graph))
     pieces: list[tuple[Piece, Basis | None]] = [(piece, None) for piece in whole.parts]
     if basis is not None:
@@ -96,9 +97,9 @@ def _solve(
         pieces = list(zip(replace(whole, graph=basis.graph).parts, basis.parts, strict=True))
     if torch.is_grad_enabled() and whole.requires_grad:
         solved = [solve_part(piece, solver, ready) for piece, ready in pieces]
-        weights = torch.cat([piece.weights for piece in solved]).to(dtype or automaton.dtype)
+        weights = torch.cat([piece.weights for piece in solved]).to(dtype)
     else:
-        weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype or automaton.dtype, device=graph.device)
+        weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype, device=graph.device)
         rows = torch.split(weights, [piece.graph.num_nodes for piece, _ in pieces])
 
         def solve_piece(i: int) -> Solved:

@@ -26,7 +26,6 @@ class Basis:
     Args:
         solver: the name of the solver it belongs to.
         adjacency: whose graphs these are.
-        matrix: the walk matrix's name.
         vectors: ``[graphs, channels, J, n_max]``, zero-padded. A Krylov basis has a channel per label, others one.
         h: ``[graphs, channels, J]`` when H is diagonal, else ``[graphs, channels, J, J]``.
         coordinates: ``[graphs, channels, J, labels]``, the label indicators in the basis.
@@ -41,7 +40,6 @@ class Basis:
 
     solver: str
     adjacency: Adjacency
-    matrix: str
     vectors: Tensor
     h: Tensor
     coordinates: Tensor

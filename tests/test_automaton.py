@@ -134,6 +134,35 @@ def test_learnt_weights_are_followed_and_get_their_gradient():
     assert built.transition.item() == 0.25
 
 
+@pytest.mark.parametrize("name", ["initial", "transition", "final"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_learnt_weights_are_followed_through_a_mask_and_a_cast(name, dtype):
+    # The other weights are float64, so that float32 is cast; only state 1 starts runs.
+    given = {"initial": [[1.0], [0.5]], "transition": [[0.1, 0.2], [0.3, 0.1]], "final": [[1.0], [2.0]]}
+    learnt = torch.nn.Parameter(torch.tensor(given[name], dtype=dtype))
+    built = Automaton(**{**given, name: learnt}, starting=[1])
+    path = gape.Graph.from_edges([(0, 1), (1, 2)])
+    optimiser = torch.optim.SGD([learnt], lr=0.5)
+    for _ in range(3):
+        fresh = Automaton(**{**given, name: learnt.detach().tolist()}, starting=[1])
+        assert built.dtype is torch.float64
+        assert torch.equal(getattr(built, name), getattr(fresh, name))
+        weights = gape.solve(built, path).weights
+        assert torch.equal(weights, gape.solve(fresh, path).weights)
+        optimiser.zero_grad()
+        weights.sum().backward()
+        # Only finite differences of the sum know what the gradient should be.
+        for place in np.ndindex(*learnt.shape):
+            ends = []
+            for step in (1e-6, -1e-6):
+                moved = np.array(learnt.detach().tolist())
+                moved[place] += step
+                ends.append(float(gape.solve(Automaton(**{**given, name: moved}, starting=[1]), path).weights.sum()))
+            assert learnt.grad[place].item() == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)
+        optimiser.step()
+    assert copy.deepcopy(built) == built
+
+
 def test_copies_and_pickles_are_equal():
     built = machine(starting=[0, 2])
     for same in (copy.copy(built), copy.deepcopy(built), pickle.loads(pickle.dumps(built))):

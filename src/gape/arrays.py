@@ -30,6 +30,14 @@ def as_tensor(value: Any, name: str) -> Tensor:
         raise ValueError(f"{name} must be an array of numbers, got {reprlib.repr(value)}") from error
 
 
+def check_finite(tensor: Tensor, name: str) -> None:
+    """Refuse a tensor that holds infinity or NaN."""
+    finite = torch.isfinite(tensor.detach())
+    if not bool(finite.all()):
+        place = (~finite).nonzero()[0].tolist()
+        raise ValueError(f"{name} must be finite, got {tensor.detach()[tuple(place)].item()} at {place}")
+
+
 def whole_number(value: Any, name: str, at_least: int, at_most: int = 2**63 - 1) -> int:
     """An ``int`` in ``at_least … at_most``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

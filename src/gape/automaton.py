@@ -12,13 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gape.arrays import as_tensor, indices
+from gape.arrays import as_tensor, check_finite, indices
 from gape.atomic import replacing
+from gape.followed import following
 from gape.machines import NamedMachines
 
 DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
+@following("initial", "transition", "final")
 @dataclass(frozen=True, eq=False, repr=False)
 class Automaton(NamedMachines):
     r"""A weighted graph-walking automaton over node labels ``0 … m-1`` (Definition 2 of the paper).
@@ -51,10 +53,12 @@ class Automaton(NamedMachines):
     transition_by: Literal["node", "edge"] = "node"
     # How a named constructor was called, so that the repr can say it.
     made_by: str = field(default="", kw_only=True)
+    _dtype: torch.dtype = field(init=False)
 
     def __post_init__(self) -> None:
-        initial = _weights(self.initial, "initial")
-        transition = _weights(self.transition, "transition")
+        given = vars(self)
+        initial = _weights(given["initial"], "initial")
+        transition = _weights(given["transition"], "transition")
         dtype = torch.promote_types(initial.dtype, transition.dtype)
         if transition.device != initial.device:
             raise ValueError(f"initial is on {initial.device}, transition on {transition.device}; move one of them")
@@ -75,25 +79,29 @@ class Automaton(NamedMachines):
                 f"transition by node label needs one matrix for each of the {labels} labels, got "
                 f"{len(transition)}; pass transition_by='edge' if its types are edge types"
             )
-        final = None
-        if self.final is not None:
-            final = _weights(self.final, "final")
+        final = None if given["final"] is None else _weights(given["final"], "final")
+        if final is not None:
             if final.shape != initial.shape:
                 raise ValueError(f"final must be [{states}, {labels}] like initial, got {list(final.shape)}")
             if final.device != initial.device:
                 raise ValueError(f"initial is on {initial.device}, final on {final.device}; move one of them")
             dtype = torch.promote_types(dtype, final.dtype)
-            final = final.to(dtype)
-        initial = initial.to(dtype)
+        object.__setattr__(self, "_dtype", dtype)
         if self.starting is not None:
-            starting = indices(self.starting, "starting states", states)
-            allowed = torch.zeros(states, 1, dtype=torch.bool, device=initial.device)
-            allowed[list(starting)] = True
-            initial = initial * allowed
-            object.__setattr__(self, "starting", starting)
-        object.__setattr__(self, "initial", initial)
-        object.__setattr__(self, "transition", transition.to(dtype))
-        object.__setattr__(self, "final", final)
+            object.__setattr__(self, "starting", indices(self.starting, "starting states", states))
+        for name, tensor in (("initial", initial), ("transition", transition), ("final", final)):
+            if tensor is not None and not tensor.requires_grad:
+                tensor = self._fit(name, tensor)
+            object.__setattr__(self, name, tensor)
+
+    def _fit(self, name: str, tensor: Tensor) -> Tensor:
+        """One of the weights as runs need it: in the automaton's dtype, α zero outside the starting states."""
+        tensor = tensor.to(self.dtype)
+        if name != "initial" or self.starting is None:
+            return tensor
+        allowed = torch.zeros(len(tensor), 1, dtype=torch.bool, device=tensor.device)
+        allowed[list(self.starting)] = True
+        return tensor * allowed
 
     # ------------------------------------------------------------------ what it is
 
@@ -114,7 +122,7 @@ class Automaton(NamedMachines):
 
     @property
     def dtype(self) -> torch.dtype:
-        return self.initial.dtype
+        return self._dtype
 
     @property
     def device(self) -> torch.device:
@@ -167,7 +175,7 @@ class Automaton(NamedMachines):
         return f"Automaton({', '.join(parts)})"
 
     def to(self, device: torch.device | torch.dtype | str | None = None, dtype: torch.dtype | None = None) -> Automaton:
-        """The same automaton on another device or in another floating-point type.
+        """The same automaton on another device or in another floating-point type; copies of weights do not follow.
 
         Example:
             >>> Automaton.katz(0.5).to(dtype=torch.float32).dtype
@@ -227,10 +235,7 @@ def _weights(value: Any, name: str) -> Tensor:
         tensor = tensor.to(torch.float64)
     if tensor.dtype not in DTYPES:
         raise ValueError(f"{name} must be one of {', '.join(map(_name, DTYPES))}, got {_name(tensor.dtype)}")
-    finite = torch.isfinite(tensor.detach())
-    if not bool(finite.all()):
-        place = (~finite).nonzero()[0].tolist()
-        raise ValueError(f"{name} must be finite, got {tensor.detach()[tuple(place)].item()} at {place}")
+    check_finite(tensor, name)
     return tensor if tensor.requires_grad else tensor.detach().clone(memory_format=torch.contiguous_format)
 
 

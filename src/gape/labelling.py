@@ -9,7 +9,6 @@ equivariant), and so do labels of your own, such as atom types, that are carried
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -17,15 +16,6 @@ from torch import Tensor
 from gape.arrays import seed_number, whole_number
 from gape.graph import Graph
 from gape.hashing import digest_edges, mix, uniform_integers
-
-
-class Labelling(Protocol):
-    """Anything that turns a graph into node labels below ``count``."""
-
-    @property
-    def count(self) -> int: ...
-
-    def __call__(self, graph: Graph) -> Tensor: ...
 
 
 @dataclass(frozen=True)

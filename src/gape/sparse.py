@@ -70,7 +70,13 @@ class Adjacency:
     @cached_property
     def in_degree(self) -> Tensor:
         """Total weight of the edges into each node."""
-        return self.out_degree if self.symmetric else self._degree(1)
+        if not self.symmetric:
+            return self._degree(1)
+        if not self.weights.requires_grad:
+            return self.out_degree
+        # The same numbers to the last bit, but each follows the edges into its node.
+        own = self._degree(1)
+        return self.out_degree.detach() + (own - own.detach())
 
     def _degree(self, end: int) -> Tensor:
         if self.edge_weight is None:

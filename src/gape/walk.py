@@ -210,7 +210,7 @@ def walk_matrix(adjacency: Adjacency, name: str) -> WalkMatrix:
     if name == "random_walk_in":
         return WalkMatrix(name, adjacency, right=_inverse(in_degree, "in-degree"))
     left = _inverse(out_degree, "out-degree", root=True)
-    right = left if adjacency.symmetric else _inverse(in_degree, "in-degree", root=True)
+    right = left if in_degree is out_degree else _inverse(in_degree, "in-degree", root=True)
     if name == "symmetric":
         return WalkMatrix(name, adjacency, left=left, right=right)
     connected = ((out_degree > 0) | (in_degree > 0)).to(out_degree.dtype)

@@ -8,6 +8,7 @@ import pytest
 import typer
 
 from gape import __version__
+from gape.bench.protocol import TASKS
 from gape.cli import app, main
 
 
@@ -47,6 +48,11 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "heavy: []" in done.stdout
+
+
+def test_help_of_bench_names_every_task(capsys):
+    _, out, _ = answer(capsys, "bench", "--help")
+    assert set(TASKS) <= set(words_of(out).replace(",", " ").replace(".", " ").split())
 
 
 def test_help_lists_every_command(capsys):

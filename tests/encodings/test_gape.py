@@ -1,5 +1,6 @@
 """GAPE: variants, readouts, relative damping, certificates."""
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -234,6 +235,15 @@ def test_a_singular_equation_that_can_be_solved_is_solved():
             assert float(solution.residual) < 1e-12
 
 
+@ignore_algebraic
+@pytest.mark.parametrize("read", [closed, pair])
+def test_a_radius_of_one_is_no_run_sum_whichever_way_it_is_rounded(read):
+    for scale in (1.0 - 1e-15, 1.0, 1.0 + 1e-15):
+        machine = Automaton([[1.0], [-1.0]], scale * np.array([[0.95, 0.05], [0.05, 0.95]]))
+        for graph in (SINGULAR["edge"], SINGULAR["directed"]):
+            assert read(machine, graph).status == [Status.ALGEBRAIC]
+
+
 @pytest.mark.parametrize("matrix", MATRICES)
 @pytest.mark.parametrize("undirected", [True, False])
 def test_relative_damping_is_a_fraction_of_one_over_the_radius(matrix, undirected):
@@ -361,6 +371,22 @@ def test_softmax_over_nodes_settles_large_singular_graphs():
     solution = make("gape-2star-20", initial="softmax_nodes").solve(graph)
     assert solution.status == [Status.LEAST_SQUARES]
     assert bool(torch.isfinite(solution.weights).all())
+
+
+@ignore_algebraic
+def test_softmax_over_nodes_is_certified_as_every_solve_is():
+    settings = {"states": 5, "initial": "softmax_nodes", "labels": 4, "labelling": "random"}
+    ring = GAPE(**settings).solve(sequence_graph("cycle", 60))
+    assert ring.radius_kind == "bound"
+    assert float(ring.spectral_radius) >= 0.04 * (1 - 1e-12)
+    empty = GAPE(**settings).solve(Graph(torch.zeros(2, 0, dtype=torch.int64), 0))
+    assert empty.status == [Status.RUN_SUM]
+    scattered = gape.as_graph(nx.random_geometric_graph(400, 0.08, seed=0))
+    assert GAPE(**settings, damping=0.5).solve(scattered).solver == ["Spectral"]
+    beside = [sequence_graph("path", 20, directed=True), sequence_graph("cycle", 5)]
+    mixed = GAPE(**settings, damping=1.5).solve(beside)
+    assert mixed.solver == ["Series", "Krylov"]
+    assert mixed.status == [Status.RUN_SUM, Status.ALGEBRAIC]
 
 
 def test_pair_readout_refuses_before_allocating():

@@ -31,6 +31,7 @@ MODES: dict[str, dict] = {
     "pair-length": {"readout": "pair", "out_channels": 2, "labels": LABELS, "length": 4},
     "typed-node": {"labels": LABELS, "transition_by": "node", "damping": 0.7},
     "typed-edge": {"edge_types": EDGE_TYPES, "transition_by": "edge", "damping": 0.7},
+    "typed-edge-of-one-type": {"labels": LABELS, "transition_by": "edge", "damping": 0.7},
     "typed-both": {"labels": LABELS, "edge_types": EDGE_TYPES, "transition_by": "both", "damping": 0.7},
     "typed-node-length": {"labels": LABELS, "transition_by": "node", "length": 4},
     "typed-both-length": {"labels": LABELS, "edge_types": EDGE_TYPES, "transition_by": "both", "length": 3},

@@ -8,7 +8,7 @@ import torch
 import gape
 from gape.solvers import FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
 from gape.solvers.problem import Problem
-from tests.solvers.oracle import dense_adjacency, kronecker_weights
+from tests.solvers.oracle import dense_adjacency, kronecker_system, kronecker_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
 
@@ -45,6 +45,17 @@ def test_initial_weights_that_are_zero_have_gradients(solver):
     assert torch.autograd.gradcheck(weights, (torch.zeros_like(alpha).requires_grad_(),))
 
 
+def test_weights_of_input_that_is_not_finite_are_nan_and_not_what_memory_held():
+    alpha = torch.ones(2, 1, dtype=torch.float64, requires_grad=True)
+    automaton = gape.Automaton(alpha, 0.1 * np.eye(2))
+    with torch.no_grad():
+        alpha[0] = torch.nan
+        for dtype in (torch.float32, torch.float64):
+            solution = gape.solve(automaton, [TRIANGLE] * 50, throw=False, dtype=dtype)
+            assert set(solution.status) == {gape.Status.NON_FINITE_INPUT}
+            assert bool(solution.weights.isnan().all())
+
+
 @pytest.mark.parametrize("separation", [1e-6, 1e-8, 1e-9])
 def test_nearly_singular_equations_are_solved_and_their_residual_is_not_hidden(separation):
     # The five-path has the eigenvalue √3; solvers agree that this is not singular yet, and say what rounding cost.
@@ -59,6 +70,42 @@ def test_nearly_singular_equations_are_solved_and_their_residual_is_not_hidden(s
         x = solution.weights.numpy()
         actual = np.linalg.norm(x - matrix.T @ x @ mu - source) / np.linalg.norm(source)
         assert actual <= 3 * float(solution.residual) + 1e-14, solver
+
+
+@pytest.mark.parametrize("solver", [None, Krylov(), Spectral(), Schur(), Kronecker()], ids=str)
+@pytest.mark.parametrize("scale", [1.0, 1.0 - 1e-15, 1.0 + 1e-15])
+def test_a_radius_of_one_is_no_run_sum_whichever_way_it_is_rounded(solver, scale):
+    # The eigenvalue 1 of μ meets the eigenvalue 1 of A, and α excites only the other: solvable in many ways.
+    automaton = gape.Automaton([[1.0], [-1.0]], scale * np.array([[0.95, 0.05], [0.05, 0.95]]))
+    for graph, matrix in ((path(2, undirected=True), "adjacency"), (TRIANGLE, "random_walk")):
+        solution = gape.solve(automaton, graph, solver=solver, matrix=matrix)
+        assert solution.status == [gape.Status.ALGEBRAIC]
+        assert solution.unique == [False]
+
+
+@pytest.mark.parametrize("solver", [Krylov(), Series(), FixedPoint()], ids=str)
+@pytest.mark.parametrize("mates", [0, 1])
+def test_singular_equations_are_not_called_unique(solver, mates):
+    # The mate's walks weigh 900 a step, which the part of μ that α excites takes back. Beside them the edge's own
+    # walks vanish, but not its eigenvalue 1.
+    edge = path(2, undirected=True, edge_weight=[1.0])
+    heavy = path(2, undirected=True, edge_weight=[900.0])
+    automaton = gape.Automaton([[0.0], [1.0]], np.diag([1.0, 1e-3]))
+    assert np.linalg.matrix_rank(kronecker_system(automaton, dense_adjacency(edge))) < 4
+    solution = gape.solve(automaton, [edge] + mates * [heavy], solver=solver)
+    assert solution.ok
+    assert solution.unique[0] is not True
+    if solution.radius_kind == "bound":
+        assert float(solution.spectral_radius[0]) >= 1.0 - 1e-9
+
+
+def test_weights_too_large_to_solve_anything_are_not_called_a_solution():
+    loop = gape.Graph.from_edges([(0, 0)], labels=[0])
+    for transition in (np.eye(2), np.stack([np.eye(2)] * 2)):
+        automaton = gape.Automaton(np.ones((2, 2)), transition)
+        solution = gape.solve(automaton, loop, solver=FixedPoint(), throw=False)
+        assert solution.status == [gape.Status.SINGULAR]
+        assert not solution.weights.any()
 
 
 def test_defective_matrices_with_large_weights_are_not_called_singular():
@@ -89,6 +136,20 @@ def test_overflow_is_told_in_a_batch_too(solver):
     np.testing.assert_allclose(solution.weights[3:], 2.5)
 
 
+@pytest.mark.parametrize("gap", [0.0, 1e-13])
+@pytest.mark.parametrize("solver", [*SOLVERS, Series()], ids=str)
+def test_an_equation_that_says_nothing_is_singular_and_zero_comes_nearest(solver, gap):
+    # One node with a loop and the transition 1: x = x + 1.
+    loop = gape.Graph.from_edges([(0, 0)])
+    solution = gape.solve(gape.Automaton.katz(1.0 - gap), loop, solver=solver, throw=False)
+    assert not solution.status[0].ok
+    assert solution.unique[0] is not True
+    if not isinstance(solver, Series):
+        assert solution.status == [gape.Status.SINGULAR]
+        assert solution.weights.tolist() == [[0.0]]
+        assert float(solution.residual) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("damping", [1.0, 1.5])
 @pytest.mark.parametrize("nodes", [20, 300])
 def test_an_acyclic_graph_keeps_its_finite_sum_beside_graphs_with_cycles(nodes, damping):
@@ -99,6 +160,15 @@ def test_an_acyclic_graph_keeps_its_finite_sum_beside_graphs_with_cycles(nodes, 
     assert torch.equal(together.weights[3 : 3 + nodes], alone.weights)
     assert together.solver == ["Krylov", "Series", "Krylov", "Series"]
     assert torch.equal(together.spectral_radius[[1, 3]], torch.zeros(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("solver", [None, Series(), Series(max_steps=5)], ids=str)
+def test_sums_on_acyclic_graphs_are_finite_however_long_the_paths(solver):
+    # Node i of a path ends i + 1 runs, one from every node before it.
+    long = path(12_000)
+    solution = gape.solve(gape.Automaton.katz(1.0), long, solver=solver)
+    assert solution.status == [gape.Status.RUN_SUM]
+    assert torch.equal(solution.weights.flatten(), torch.arange(1.0, 12_001.0, dtype=torch.float64))
 
 
 def test_graphs_of_both_kinds_in_one_batch_have_gradients():

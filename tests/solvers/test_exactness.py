@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import gape
+from gape.encodings import closed, pair
 from gape.solvers import AlgebraicOnlyWarning, Auto, FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
 from tests.solvers.oracle import (
     automata,
@@ -213,3 +214,18 @@ def test_thread_count_changes_no_bit():
         torch.set_num_threads(before)
     assert torch.equal(*results)
     assert torch.get_num_threads() == before
+
+
+def test_weights_are_rounded_only_to_what_can_hold_them():
+    graph = gape.Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+    turning = gape.Automaton([[1.0]], [[0.1j]])
+    for call in (gape.solve, closed, pair):
+        with pytest.raises(ValueError, match=r"must be a floating-point torch.dtype, got torch.int64"):
+            call(gape.Automaton.katz(0.1), graph, dtype=torch.int64)
+    with pytest.raises(ValueError, match=r"got 'float32'"):
+        gape.solve(gape.Automaton.katz(0.1), graph, dtype="float32")
+    with pytest.raises(ValueError, match=r"the automaton is torch.complex128, and weights in torch.float32 would lose"):
+        gape.solve(turning, graph, dtype=torch.float32)
+    rounded = gape.solve(turning, graph, dtype=torch.complex64).weights
+    assert rounded.dtype is torch.complex64
+    np.testing.assert_allclose(rounded, kronecker_weights(turning, graph), rtol=1e-6)

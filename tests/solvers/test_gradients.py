@@ -7,6 +7,7 @@ import torch
 
 import gape
 from gape.solvers import AlgebraicOnlyWarning, FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
+from gape.walk import NAMES
 
 pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
 
@@ -85,6 +86,31 @@ def test_derivatives_of_typed_transitions(by):
     assert torch.autograd.gradgradcheck(weights, (alpha, mu, edge_weight))
 
 
+@pytest.mark.parametrize("matrix", [name for name in NAMES if name != "adjacency"])
+def test_each_direction_of_an_undirected_edge_has_its_own_derivative(matrix):
+    # The weights of both directions are equal, but nothing ties them: each is moved alone.
+    edges = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]])
+    weights = torch.tensor([1.0, 1.0, 2.0, 2.0, 0.7, 0.7], dtype=torch.float64, requires_grad=True)
+    mu = 0.3 * gape.Automaton.random(states=2, damping=1.0).transition
+
+    def encode(edge_weight):
+        graph = gape.Graph(edges, 3, edge_weight=edge_weight)
+        return gape.solve(gape.Automaton([[1.0], [0.4]], mu), graph, matrix=matrix).weights
+
+    assert torch.autograd.gradcheck(encode, (weights,))
+    assert torch.autograd.gradgradcheck(encode, (weights,))
+
+
+@pytest.mark.parametrize("matrix", NAMES)
+def test_weights_that_are_learned_give_the_same_encoding_to_the_last_bit(matrix):
+    edges = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]])
+    weights = torch.tensor([0.1, 0.1, 0.2, 0.2, 0.7, 0.7], dtype=torch.float64)
+    fixed = gape.Graph(edges, 3, edge_weight=weights).walk(matrix)
+    learned = gape.Graph(edges, 3, edge_weight=weights.clone().requires_grad_()).walk(matrix)
+    assert torch.equal(learned.dense().detach(), fixed.dense())
+    assert learned.symmetric == fixed.symmetric
+
+
 def test_a_basis_computed_once_serves_every_automaton_and_its_gradient():
     basis = gape.prepare(UNDIRECTED)
     for seed in range(3):
@@ -119,6 +145,22 @@ def test_complex_transitions_have_gradients_too():
         return gape.solve(gape.Automaton(alpha, mu), UNDIRECTED, solver=Krylov()).weights
 
     assert torch.autograd.gradcheck(weights, (alpha, mu))
+
+
+@pytest.mark.parametrize("learn_transition", [True, False])
+def test_a_basis_is_refused_where_it_would_drop_the_gradient_of_edge_weights(learn_transition):
+    weights = torch.ones(UNDIRECTED.num_edges, dtype=torch.float64)
+    fixed, learned = (
+        gape.Graph(UNDIRECTED.edge_index, 7, edge_weight=w, ptr=UNDIRECTED.ptr)
+        for w in (weights, weights.clone().requires_grad_())
+    )
+    automaton = gape.Automaton([[1.0]], torch.full((1, 1), 0.2, dtype=torch.float64, requires_grad=learn_transition))
+    for ready in (gape.prepare(fixed), gape.prepare(learned)):
+        with pytest.raises(ValueError, match=r"edge_weight of Graph\(graphs=2, .* requires gradients"):
+            gape.solve(automaton, learned, basis=ready)
+    with torch.no_grad():
+        found = gape.solve(automaton, learned, basis=gape.prepare(fixed)).weights
+    assert torch.allclose(found, gape.solve(automaton, fixed).weights)
 
 
 def test_training_steps_can_repeat_on_one_graph_object():

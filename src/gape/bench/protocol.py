@@ -3,7 +3,7 @@
 They are those of the authors' runs, which the paper's text does not always state: its learning rates are ten times
 too high, and it gives 20 eigenvectors for every task. One thing is ours: readout, heads and patience of a task are the
 same for all encodings (the authors' SA and SPD+C had another readout than the rest of their column, SA on CSL ten
-heads, SA and SPD+C on ZINC a patience of ten). Where text and code differ, as in the softmax of GAPE**, it is the code's.
+heads, SA and SPD+C on ZINC a patience of ten). The softmax of GAPE** is the code's, not the text's.
 """
 
 from __future__ import annotations

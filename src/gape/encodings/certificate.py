@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gape.solvers import AlgebraicOnlyWarning, Solution, SolveError, Status
-from gape.solvers.outcome import CONSISTENT, SINGULAR_GAP
+from gape.solvers.outcome import CONSISTENT, SINGULAR_GAP, below_one
 from gape.typing import OnSingular
 from gape.warning import warn_caller
 
@@ -72,7 +72,7 @@ class Certificate:
 
     def status(self, on_singular: OnSingular) -> list[Status]:
         failed = Status.LEAST_SQUARES if on_singular == "least_squares" else Status.SINGULAR
-        algebraic = (self.radius >= 1) & (not self.run_sum)
+        algebraic = ~below_one(self.radius) & (not self.run_sum)
         unsolved = self.gap > CONSISTENT
         return [
             Status.OVERFLOW if o else failed if u else Status.ALGEBRAIC if a else Status.RUN_SUM

@@ -21,6 +21,7 @@ from gape.encodings.readout import Readout, check
 from gape.encodings.run_lengths import RunLengths, weigh
 from gape.interop import as_graph
 from gape.solvers import Solution
+from gape.solvers.problem import rounded_dtype
 from gape.typing import OnSingular
 
 
@@ -56,7 +57,7 @@ def closed(
     """
     graph = as_graph(graph)
     check(automaton, graph)
-    out_type, largest = dtype or automaton.dtype, int(graph.sizes.max())
+    out_type, largest = rounded_dtype(automaton, dtype), int(graph.sizes.max())
     automaton = automaton.to(graph.device, torch.float64)
     readouts = [Readout.of(automaton, part, matrix, on_singular) for part in graph.parts]
     needed = max(readout.bytes_needed(pairs=False) for readout in readouts)

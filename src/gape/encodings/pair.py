@@ -19,6 +19,7 @@ from gape.encodings.readout import Readout, check
 from gape.encodings.run_lengths import RunLengths, weigh
 from gape.interop import as_graph
 from gape.solvers import Solution
+from gape.solvers.problem import rounded_dtype
 from gape.typing import OnSingular
 
 
@@ -43,7 +44,7 @@ def pair(
     """
     graph = as_graph(graph)
     check(automaton, graph)
-    out_type = dtype or automaton.dtype
+    out_type = rounded_dtype(automaton, dtype)
     automaton = automaton.to(graph.device, torch.float64)
     pairs, k = int(graph.sizes.square().sum()), automaton.states
     readouts = [Readout.of(automaton, part, matrix, on_singular) for part in graph.parts]

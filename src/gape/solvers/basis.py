@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gape.solvers.arnoldi import Padding
-from gape.solvers.outcome import NO, SINGULAR_GAP, UNKNOWN, YES, Outcome, code, judge
+from gape.solvers.outcome import NO, SINGULAR_GAP, UNKNOWN, YES, Outcome, below_one, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.projected import Triangular, distances, solve_diagonal, solve_matrix
 from gape.solvers.solution import Status
@@ -26,7 +26,6 @@ class Basis:
     Args:
         solver: the name of the solver it belongs to.
         adjacency: whose graphs these are.
-        matrix: the walk matrix's name.
         vectors: ``[graphs, channels, J, n_max]``, zero-padded. A Krylov basis has a channel per label, others one.
         h: ``[graphs, channels, J]`` when H is diagonal, else ``[graphs, channels, J, J]``.
         coordinates: ``[graphs, channels, J, labels]``, the label indicators in the basis.
@@ -41,7 +40,6 @@ class Basis:
 
     solver: str
     adjacency: Adjacency
-    matrix: str
     vectors: Tensor
     h: Tensor
     coordinates: Tensor
@@ -131,7 +129,7 @@ class Basis:
             unique = torch.where(everywhere > SINGULAR_GAP, YES, NO)
         else:
             bound = problem.transition_radius * problem.walk.norm_bounds
-            unique = torch.where(bound < 1, YES, UNKNOWN)
+            unique = torch.where(below_one(bound), YES, UNKNOWN)
             unique = torch.where(separation <= SINGULAR_GAP, NO, unique)
         size = torch.linalg.vector_norm(y.reshape(len(gap), -1), dim=1) if self.scale is None else problem.norms(x)
         rounding = problem.rounding(size, self.radius)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gape.solvers.arnoldi import Arnoldi, Padding
-from gape.solvers.outcome import UNKNOWN, YES, Outcome, code, judge
+from gape.solvers.outcome import NEARLY_SINGULAR, UNKNOWN, YES, Outcome, below_one, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.solution import Status
 
@@ -43,21 +43,22 @@ class FixedPoint:
     def run(self, problem: Problem) -> Outcome:
         bound = contraction(problem)
         x, residual, radius, steps = self.solve(problem, problem.apply, problem.source)
-        known = bound < 1
+        known = below_one(bound)
         radius = torch.where(known, torch.minimum(bound, radius), radius)
         status = judge(residual, radius, tolerance=self.tolerance, exhausted=False)
         # The residual of large weights is a small difference of large numbers, and may come out as 0 by chance; but a
         # sum over runs that end is exact.
         rounding = problem.rounding(problem.norms(x), problem.walk.norm_bounds)
-        residual = residual + torch.where(problem.walk.acyclic_graphs, 0.0, rounding)
-        # Stagnation on a graph small enough for the dense system is settled there.
+        rounding = torch.where(problem.walk.acyclic_graphs, 0.0, rounding)
+        # Stagnation, and weights so large that they solve nothing, are for the dense system to settle.
+        suspect = (status == code(Status.NOT_CONVERGED)) | (rounding > NEARLY_SINGULAR)
         return Outcome(
             weights=x,
-            residual=residual,
+            residual=residual + rounding,
             spectral_radius=radius,
             separation=torch.where(known, 1.0 - bound, torch.nan),
             unique=torch.where(known, YES, UNKNOWN),
-            status=torch.where(status == code(Status.NOT_CONVERGED), code(Status.SINGULAR), status),
+            status=torch.where(suspect, code(Status.SINGULAR), status),
             steps=steps,
             radius_kind="bound" if bool(known.all()) else "estimate",
             settled=False,

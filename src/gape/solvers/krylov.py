@@ -156,7 +156,6 @@ class _LabelSpaces:
         return Basis(
             solver="Krylov",
             adjacency=self.problem.adjacency,
-            matrix=self.problem.walk.name,
             vectors=vectors.reshape(graphs, labels, *vectors.shape[1:]),
             h=h.reshape(graphs, labels, *h.shape[1:]),
             coordinates=along.reshape(graphs, labels, -1, 1) * each.unsqueeze(1),

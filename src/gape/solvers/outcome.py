@@ -57,6 +57,11 @@ def code(status: Status) -> int:
     return STATUSES.index(status)
 
 
+def below_one(radius: Tensor) -> Tensor:
+    """Where ρ(μ)ρ(A) is less than 1 by more than rounding, so that the runs sum up and the equation is regular."""
+    return radius < 1.0 - SINGULAR_GAP
+
+
 def judge(
     residual: Tensor,
     radius: Tensor,
@@ -72,7 +77,7 @@ def judge(
     converged, unless ``rounding`` (see :meth:`Problem.rounding`) explains it: a nearly singular equation has large
     solutions. ``run_sum``: graphs known to sum their runs whatever the radius says.
     """
-    summed = radius < 1 if run_sum is None else run_sum | (radius < 1)
+    summed = below_one(radius) if run_sum is None else run_sum | below_one(radius)
     status = torch.where(summed, code(Status.RUN_SUM), code(Status.ALGEBRAIC))
     exhausted = torch.as_tensor(exhausted, device=residual.device)
     enough = torch.full_like(residual, CONSISTENT)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.automaton import Automaton
-from gape.graph import Graph
 from gape.solvers.auto import Auto
 from gape.solvers.basis import Basis
 from gape.solvers.fixed_point import FixedPoint
@@ -16,6 +14,7 @@ from gape.solvers.gradient import BasisSystem, EdgeSystem, PseudoSystem, stein_s
 from gape.solvers.kronecker import Kronecker
 from gape.solvers.krylov import Krylov
 from gape.solvers.outcome import NO, UNKNOWN, YES, Outcome, code
+from gape.solvers.piece import Piece
 from gape.solvers.problem import Problem
 from gape.solvers.schur import Schur
 from gape.solvers.series import Series
@@ -37,51 +36,44 @@ class Solved:
     solver: list[str]
 
 
-def solve_part(
-    automaton: Automaton,
-    part: Graph,
-    solver: AnySolver,
-    matrix: str,
-    basis: Basis | None,
-    out: Tensor | None = None,
-) -> Solved:
+def solve_part(piece: Piece, solver: AnySolver, basis: Basis | None, out: Tensor | None = None) -> Solved:
     """One part: without gradients and rounded into ``out``, or with gradients if there is no ``out``."""
+    automaton, part = piece.automaton, piece.graph
     if part.num_nodes == 0:
-        return _without_solving(automaton, part, Status.RUN_SUM, 0.0)
+        return _without_solving(piece, Status.RUN_SUM, 0.0)
     differentiate = out is None
     every_label = differentiate and automaton.initial.requires_grad
-    problem = Problem.of(automaton, part, matrix, out if automaton.final is None else None, every_label)
+    problem = piece.problem(out if automaton.final is None else None, every_label)
     if not _finite(problem):
-        return _without_solving(automaton, part, Status.NON_FINITE_INPUT, torch.nan)
+        return _without_solving(piece, Status.NON_FINITE_INPUT, torch.nan, out)
     auto = solver if isinstance(solver, Auto) and basis is None else None
     if auto is not None:
         apart = auto.apart(problem)
         if apart is not None:
-            solved = _without_solving(automaton, part, Status.RUN_SUM, 0.0, out)
+            solved = _without_solving(piece, Status.RUN_SUM, 0.0, out)
             for group in (apart, ~apart):
-                solved = _solve_again(solved, group.nonzero().flatten(), automaton, part, auto, matrix, out)
+                solved = _solve_again(solved, group.nonzero().flatten(), piece, auto, out)
             return solved
         solver = auto.pick(problem)
     if problem.typed and not isinstance(solver, FixedPoint | Kronecker):
         raise ValueError(f"transitions by type need FixedPoint, Kronecker or Auto, got {solver!r}")
     known = None
     with torch.no_grad():
+        on_edges = piece.learns_edges or piece.source is not None
         name = basis.solver if basis is not None else type(solver).__name__
-        by_edges = part.edge_weight is not None and part.edge_weight.requires_grad
         if basis is not None:
-            _check_basis(basis, part)
             outcome, known = basis.run(problem, tolerance=1e-10)
-        elif differentiate and not by_edges and isinstance(solver, Krylov | Spectral | Schur):
+        elif differentiate and not on_edges and isinstance(solver, Krylov | Spectral | Schur):
             # μ and α alone: differentiate the small projected equation.
             outcome, known, basis = _run_for_basis(solver, problem)
         else:
             outcome = solver.run(problem)  # type: ignore[union-attr]
-        settle(outcome, part, automaton, matrix)
+        settle(outcome, piece)
         # Without a source there is nothing to sum.
         outcome.status[problem.source_norm == 0] = code(Status.RUN_SUM)
     x = outcome.weights
     if differentiate:
-        x = _differentiable(automaton, part, problem, outcome, basis, known)
+        x = _differentiable(piece, problem, outcome, basis, known)
     if automaton.final is not None:
         final = automaton.final.to(part.device)
         x = x * (final.T[part.labels] if automaton.labels > 1 else final[:, 0])
@@ -94,24 +86,15 @@ def solve_part(
         failed = outcome.status == code(Status.NOT_CONVERGED)
         failed &= problem.adjacency.sizes <= auto.dense_nodes
         if bool(failed.any()):
-            again = auto.dense(problem)
-            return _solve_again(solved, failed.nonzero().flatten(), automaton, part, again, matrix, out)
+            return _solve_again(solved, failed.nonzero().flatten(), piece, auto.dense(problem), out)
     return solved
 
 
-def _solve_again(
-    solved: Solved,
-    graphs: Tensor,
-    automaton: Automaton,
-    part: Graph,
-    solver: AnySolver,
-    matrix: str,
-    out: Tensor | None,
-) -> Solved:
+def _solve_again(solved: Solved, graphs: Tensor, piece: Piece, solver: AnySolver, out: Tensor | None) -> Solved:
     """What was solved, with other answers for some of its graphs."""
-    chosen, rows = part.select(graphs), part.nodes_of(graphs)
-    room = None if out is None else out.new_empty(chosen.num_nodes, out.shape[1])
-    again = solve_part(automaton, chosen, solver, matrix, None, room)
+    rows = piece.graph.nodes_of(graphs)
+    room = None if out is None else out.new_empty(len(rows), out.shape[1])
+    again = solve_part(piece.select(graphs), solver, None, room)
     solved.outcome.take(graphs, again.outcome)
     for graph, name in zip(graphs.tolist(), again.solver, strict=True):
         solved.solver[graph] = name
@@ -129,57 +112,41 @@ def _run_for_basis(solver: Krylov | Spectral | Schur, problem: Problem) -> tuple
     return *basis.run(problem, tolerance=1e-10), basis
 
 
-def _check_basis(basis: Basis, part: Graph) -> None:
-    if part.edge_weight is not None and part.edge_weight.requires_grad:
-        raise ValueError("edge_weight requires gradients, and a basis was computed for fixed weights; leave basis out")
-
-
 def _differentiable(
-    automaton: Automaton, part: Graph, problem: Problem, outcome: Outcome, basis: Basis | None, known: Tensor | None
+    piece: Piece, problem: Problem, outcome: Outcome, basis: Basis | None, known: Tensor | None
 ) -> Tensor:
     """The same weights, attached to the automaton's tensors and the edge weights."""
-    dtype = problem.initial.dtype
-    initial = automaton.initial.to(part.device, dtype)
-    transition = automaton.transition.to(part.device, dtype)
+    automaton, part, dtype = piece.automaton, piece.graph, problem.initial.dtype
     singular = (outcome.unique == NO).nonzero().flatten()
     if basis is not None:
         if not basis.orthogonal and known is not None:
             known = known.reshape(part.num_graphs, -1).index_fill(0, singular, 0.0).reshape(known.shape)
+        initial = automaton.initial.to(part.device, dtype)
+        transition = automaton.transition.to(part.device, dtype)
         y = stein_solve(transition, basis.project(initial), None, BasisSystem(basis), known=known)
         x = basis.expand(y, real=not dtype.is_complex)
         if basis.orthogonal:
             return x
     else:
-        x = _on_edges(automaton.labels, part, problem, EdgeSystem(problem), initial, transition, outcome.weights)
+        x = _on_edges(piece, EdgeSystem(problem), outcome.weights)
     if not len(singular):
         return x
     # Where the equation is singular the settled weights stand, and gradients go through the pseudo-inverse.
-    chosen, rows = part.select(singular), part.nodes_of(singular)
-    alone = Problem.of(automaton, chosen, problem.walk.name)
-    settled = outcome.weights[rows]
-    again = _on_edges(automaton.labels, chosen, alone, PseudoSystem(alone), initial, transition, settled)
+    alone, rows = piece.select(singular), part.nodes_of(singular)
+    again = _on_edges(alone, PseudoSystem(alone.problem()), outcome.weights[rows])
     return x.index_copy(0, rows, again)
 
 
-def _on_edges(
-    labels: int, part: Graph, problem: Problem, system: EdgeSystem, initial: Tensor, transition: Tensor, known: Tensor
-) -> Tensor:
-    values = None
-    if part.edge_weight is not None and part.edge_weight.requires_grad:
-        values = problem.walk.entries()[2]
-    source = initial.T[part.labels] if labels > 1 else initial[:, 0].expand(part.num_nodes, -1)
-    return stein_solve(transition, source, values, system, known=known)
+def _on_edges(piece: Piece, system: EdgeSystem, known: Tensor) -> Tensor:
+    mu = system.problem.transition
+    transition = piece.automaton.transition.to(mu.device, mu.dtype)
+    values = system.problem.walk.entries()[2] if piece.learns_edges else None
+    return stein_solve(transition, piece.begin(transition.dtype), values, system, known=known)
 
 
-def requires_grad(automaton: Automaton, part: Graph) -> bool:
-    tensors = (automaton.initial, automaton.transition, automaton.final, part.edge_weight)
-    return any(tensor is not None and tensor.requires_grad for tensor in tensors)
-
-
-def _without_solving(
-    automaton: Automaton, part: Graph, status: Status, value: float, out: Tensor | None = None
-) -> Solved:
+def _without_solving(piece: Piece, status: Status, value: float, out: Tensor | None = None) -> Solved:
     """The outcome where there is nothing to solve, or nothing that could be."""
+    automaton, part = piece.automaton, piece.graph
     values = torch.full((3, part.num_graphs), value, dtype=torch.float64, device=part.device)
     weights = torch.full((part.num_nodes, automaton.states), value, dtype=automaton.dtype, device=part.device)
     if out is not None:
@@ -191,10 +158,8 @@ def _without_solving(
 
 
 def _finite(problem: Problem) -> bool:
-    tensors = [problem.initial, problem.transition]
-    if problem.adjacency.edge_weight is not None:
-        tensors.append(problem.adjacency.edge_weight.detach())
-    return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
+    tensors = (problem.initial, problem.transition, problem.adjacency.edge_weight, problem.given)
+    return all(bool(torch.isfinite(tensor.detach()).all()) for tensor in tensors if tensor is not None)
 
 
 def _flag_overflow(outcome: Outcome, weights: Tensor, problem: Problem) -> None:

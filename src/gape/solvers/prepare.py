@@ -42,6 +42,11 @@ class GraphBasis:
             _same(getattr(graph, name), getattr(mine, name)) for name in ("ptr", "edge_index", "edge_weight", "labels")
         ):
             raise ValueError(f"the basis is for {mine!r}, the solve is on {graph!r}: prepare it for this graph")
+        if _learned(mine) or (torch.is_grad_enabled() and _learned(graph)):
+            raise ValueError(
+                f"edge_weight of {graph!r} requires gradients, and a basis is computed for fixed weights; "
+                "leave basis out, or detach the weights"
+            )
 
     def __repr__(self) -> str:
         dimension = max((part.dimension for part in self.parts), default=0)
@@ -81,6 +86,10 @@ def prepare(
     check_fit(probe, graph)
     parts = tuple(solver.basis(Problem.of(probe, part, matrix)) for part in graph.parts)
     return GraphBasis(graph, matrix, labels, parts)
+
+
+def _learned(graph: Graph) -> bool:
+    return graph.edge_weight is not None and graph.edge_weight.requires_grad
 
 
 def _varied(labels: Tensor | None) -> bool:

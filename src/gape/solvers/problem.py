@@ -35,6 +35,8 @@ class Problem:
         dtype: what the caller will round the weights to; a solver may return them so rounded.
         out: ``[n, k]`` of that dtype, where the caller wants them; a solver may write them there and return it.
         every_label: follow also labels whose initial vector is zero, because it has a gradient.
+        given: S itself, real ``[n, k]``, in the place of αℓ. Its columns stand in for label indicators, with the
+            identity for α, so that every solver takes it.
     """
 
     walk: WalkMatrix
@@ -45,22 +47,31 @@ class Problem:
     dtype: torch.dtype = torch.float64
     out: Tensor | None = None
     every_label: bool = False
+    given: Tensor | None = None
 
     @classmethod
     def of(
-        cls, automaton: Automaton, graph: Graph, matrix: str, out: Tensor | None = None, every_label: bool = False
+        cls,
+        automaton: Automaton,
+        graph: Graph,
+        matrix: str,
+        out: Tensor | None = None,
+        every_label: bool = False,
+        source: Tensor | None = None,
     ) -> Problem:
         dtype = torch.complex128 if automaton.dtype.is_complex else torch.float64
         by_edge = automaton.typed and automaton.transition_by == "edge"
+        initial = automaton.initial.detach() if source is None else torch.eye(automaton.states)
         return cls(
             walk=graph.walk(matrix),
-            initial=automaton.initial.detach().to(graph.device, dtype),
+            initial=initial.to(graph.device, dtype),
             transition=automaton.transition.detach().to(graph.device, dtype),
             labels=graph.labels if automaton.labels > 1 else None,
             edge_type=graph.edge_type if by_edge else None,
             dtype=dtype if out is None else out.dtype,
             out=out,
             every_label=every_label,
+            given=None if source is None else source.detach().to(graph.device, torch.float64),
         )
 
     @property
@@ -78,6 +89,8 @@ class Problem:
     @cached_property
     def source(self) -> Tensor:
         """S, ``[n, k]``."""
+        if self.given is not None:
+            return self.given.to(self.initial.dtype)
         if self.labels is None:
             return self.initial[:, 0].expand(self.walk.num_nodes, -1)
         return self.initial.T[self.labels]
@@ -93,6 +106,8 @@ class Problem:
     @cached_property
     def indicator(self) -> Tensor:
         """``[n, used labels]``: one where a node has the label."""
+        if self.given is not None:
+            return self.given
         if self.labels is None:
             return torch.ones(
                 self.walk.num_nodes, len(self.used_labels), dtype=torch.float64, device=self.walk.ptr.device
@@ -100,8 +115,15 @@ class Problem:
         return (self.labels.unsqueeze(1) == self.used_labels).to(torch.float64)
 
     @cached_property
+    def counts_walks(self) -> bool:
+        """Whether what moves over the edges are walks counted with weights of at least 0."""
+        return self.given is None and self.walk.nonnegative
+
+    @cached_property
     def source_norm(self) -> Tensor:
         """``[graphs]``: ‖αℓ‖ of each graph."""
+        if self.given is not None:
+            return self.norms(self.given)
         squares = self.initial.abs().square().sum(0)
         if self.labels is None:
             return (self.adjacency.sizes.to(torch.float64) * squares[0]).sqrt()
@@ -219,3 +241,14 @@ def check_fit(automaton: Automaton, graph: Graph) -> None:
         if top >= types:
             edge = int(graph.edge_type.argmax())
             raise ValueError(f"edge {edge} has type {top}; the automaton knows types 0 … {types - 1}")
+
+
+def rounded_dtype(automaton: Automaton, dtype: torch.dtype | None) -> torch.dtype:
+    """What the weights are rounded to: ``dtype`` if it can hold them, the automaton's own if it is ``None``."""
+    if dtype is None:
+        return automaton.dtype
+    if not isinstance(dtype, torch.dtype) or not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(f"dtype must be a floating-point torch.dtype, got {dtype!r}")
+    if automaton.dtype.is_complex and not dtype.is_complex:
+        raise ValueError(f"the automaton is {automaton.dtype}, and weights in {dtype} would lose their imaginary part")
+    return dtype

@@ -49,7 +49,6 @@ class Schur:
         return Basis(
             solver="Schur",
             adjacency=adjacency,
-            matrix=walk.name,
             vectors=rows,
             h=h,
             coordinates=whole_space_coordinates(rows, problem, None),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.solvers.outcome import UNKNOWN, YES, Outcome, code, judge
+from gape.solvers.outcome import UNKNOWN, YES, Outcome, below_one, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.solution import Status
 
@@ -33,7 +33,7 @@ class Series:
 
     Args:
         tolerance: relative residual at which a graph is done.
-        max_steps: longest run considered.
+        max_steps: longest run considered, where there are cycles.
     """
 
     tolerance: float = 1e-12
@@ -53,7 +53,8 @@ class Series:
         coefficients = problem.initial.T[problem.used_labels]
         total = _Total(problem)
         steps, exponent = 0, 0
-        bound = float(coefficients.abs().sum())  # of any weight: Σ_t max|W_t| Σ|C_t|, the first term here
+        # Of any weight: Σ_t max|W_t| Σ|C_t|, the first term here.
+        bound = _largest(walks, problem.counts_walks) * float(coefficients.abs().sum())
         lost = torch.zeros(problem.num_graphs, dtype=torch.bool, device=walks.device)
         # ‖W_t C_t‖ ≤ √(n m) max|W_t| ‖C_t‖: a check of all graphs at once, made exact when it gets close.
         slack = _largest(problem.relative((problem.adjacency.sizes * len(coefficients)).to(torch.float64).sqrt()))
@@ -61,10 +62,11 @@ class Series:
             total.add(walks, coefficients)
             walks, coefficients, steps = problem.walk.push(walks), coefficients @ mu, steps + 1
             size = torch.linalg.vector_norm(coefficients) if single else torch.linalg.matrix_norm(coefficients, 2)
-            largest = _largest(walks, problem.walk.nonnegative)
+            largest = _largest(walks, problem.counts_walks)
             bound += largest * float(size) * coefficients.numel()
             diverged = not largest * float(size) * slack < DIVERGED
-            last = steps >= self.max_steps
+            # Without cycles the sum ends by itself, after as many steps as the longest path has.
+            last = steps >= self.max_steps and not problem.walk.acyclic
             if diverged or last or largest * float(size) * slack <= 1e3 * self.tolerance:
                 norm = self._norms(problem, walks, rescaled=exponent != 0)
                 residual = torch.where(norm > 0, problem.relative(norm * size), norm)
@@ -80,7 +82,6 @@ class Series:
                 shift = round(math.log2(largest))
                 walks, coefficients = walks * 2.0**-shift, coefficients * 2.0**shift
                 exponent += shift
-        ended = (norm == 0) & ~lost
         radius = problem.transition_radius * self._radius_bound(problem, walks, steps, exponent, lost)
         done = residual <= self.tolerance
         status = judge(residual, radius, tolerance=self.tolerance, exhausted=False, run_sum=done)
@@ -91,8 +92,8 @@ class Series:
             weights=total.finish(),
             residual=residual,
             spectral_radius=radius,
-            separation=torch.where(ended, 1.0, (1.0 - radius).clamp(min=0.0)),
-            unique=torch.where(radius < 1, YES, UNKNOWN),
+            separation=(1.0 - radius).clamp(min=0.0),
+            unique=torch.where(below_one(radius), YES, UNKNOWN),
             status=status,
             steps=steps,
             radius_kind="bound",
@@ -113,13 +114,20 @@ class Series:
 
     @staticmethod
     def _radius_bound(problem: Problem, walks: Tensor, steps: int, exponent: int, lost: Tensor) -> Tensor:
-        """ρ(A) is at most its norm and, for A ≥ 0, at most the largest count of T-step walks to the power 1/T."""
+        """ρ(A) is at most its norm and, for A ≥ 0, at most the largest count of T-step walks to the power 1/T.
+
+        The counts have to be those of all walks; a source of its own or labels left out say nothing about the others.
+        Nor does a count that rescaling has made so small that some of it may be lost.
+        """
         bound = problem.walk.norm_bounds
-        if problem.walk.nonnegative and len(problem.used_labels) == problem.initial.shape[1]:
+        if problem.counts_walks and len(problem.used_labels) == problem.initial.shape[1]:
             counts = problem.adjacency.segment_max(walks if walks.dim() == 1 else walks.sum(1))
+            known = ~lost & (counts >= SMALL)
             tighter = torch.minimum(bound, (counts ** (1.0 / steps)) * 2.0 ** (exponent / steps))
-            bound = torch.where(lost, bound, tighter)
-        return bound
+            bound = torch.where(known, tighter, bound)
+            if bool(known.all()):
+                return bound
+        return torch.where(problem.walk.acyclic_graphs, 0.0, bound)
 
 
 def _largest(x: Tensor, nonnegative: bool = False) -> float:

@@ -7,11 +7,10 @@ import scipy.sparse.linalg
 import torch
 from torch import Tensor
 
-from gape.automaton import Automaton
-from gape.graph import Graph
 from gape.solvers.deflation import deflatable, deflated
 from gape.solvers.kronecker import Kronecker
-from gape.solvers.outcome import CONSISTENT, NO, Outcome, code
+from gape.solvers.outcome import CONSISTENT, NO, Outcome, below_one, code
+from gape.solvers.piece import Piece
 from gape.solvers.problem import Problem
 from gape.solvers.solution import Status
 
@@ -19,7 +18,7 @@ from gape.solvers.solution import Status
 DENSE_UNKNOWNS = 4096
 
 
-def settle(outcome: Outcome, part: Graph, automaton: Automaton, matrix: str) -> None:
+def settle(outcome: Outcome, piece: Piece) -> None:
     """Settle the graphs of an outcome whose status is a suspicion (see :class:`Outcome`).
 
     All together where eigenvectors can do it, one by one where they cannot.
@@ -30,28 +29,28 @@ def settle(outcome: Outcome, part: Graph, automaton: Automaton, matrix: str) -> 
     suspects = (outcome.status == code(Status.SINGULAR)).nonzero().flatten()
     if not len(suspects):
         return
-    if deflatable(Problem.of(automaton, part, matrix)):
-        together, done = deflated(Problem.of(automaton, part.select(suspects), matrix))
+    if deflatable(piece.problem()):
+        together, done = deflated(piece.select(suspects).problem())
         outcome.take(suspects, together)
-        outcome.weights[part.nodes_of(suspects)] = together.weights
+        outcome.weights[piece.graph.nodes_of(suspects)] = together.weights
         suspects = suspects[~done]
     for i in suspects.tolist():
-        settle_one(outcome, part, i, Problem.of(automaton, part.slice(i, i + 1), matrix))
+        _settle_one(outcome, piece, i)
 
 
-def settle_one(outcome: Outcome, part: Graph, i: int, problem: Problem) -> None:
-    """Settle graph i of a part, whose own equation is ``problem``."""
-    nodes = slice(int(part.ptr[i]), int(part.ptr[i + 1]))
+def _settle_one(outcome: Outcome, piece: Piece, i: int) -> None:
+    problem = piece.alone(i).problem()
+    nodes = slice(int(piece.graph.ptr[i]), int(piece.graph.ptr[i + 1]))
     if problem.source.numel() <= DENSE_UNKNOWNS:
         dense = Kronecker(DENSE_UNKNOWNS).run(problem)
         outcome.weights[nodes] = dense.weights
-        outcome.take(torch.tensor([i], device=part.device), dense)
+        outcome.take(torch.tensor([i], device=piece.graph.device), dense)
         return
     weights, residual, optimal = _lsmr(problem)
     outcome.weights[nodes] = weights
     outcome.residual[i] = residual
     if residual <= CONSISTENT:
-        outcome.status[i] = code(Status.RUN_SUM if float(outcome.spectral_radius[i]) < 1 else Status.ALGEBRAIC)
+        outcome.status[i] = code(Status.RUN_SUM if below_one(outcome.spectral_radius[i]) else Status.ALGEBRAIC)
     elif optimal:
         outcome.unique[i] = NO
     else:

@@ -70,7 +70,9 @@ class Solution:
         weights: ``[n, k]``, total weight of the runs that end in each node and state (P ∘ τℓ, transposed).
         status: how the solve ended on each graph.
         residual: ``[graphs]``, ‖P - μᵀPA - αℓ‖ / ‖αℓ‖ as the solver knows it, before any rounding to float32.
-        spectral_radius: ``[graphs]``, ρ(μ)·ρ(A); for typed transitions the radius of the whole operator.
+        spectral_radius: ``[graphs]``, ρ(μ)·ρ(A); for typed transitions the radius of the whole operator. From
+            :class:`Krylov` it is that of the part of A that the labels excite, from :class:`FixedPoint`, unless it is
+            a bound, that of the part of the operator that the source excites: it can be smaller.
         radius_kind: whether that is ``"exact"``, an upper ``"bound"`` or an ``"estimate"``.
         separation: ``[graphs]``, min |1 - λᵢδⱼ| over the eigenvalues that the source excites, as far as the solver can
             tell: over all of them, hence a lower bound, from :class:`Schur`, :class:`Kronecker` and :class:`Series`;

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,9 +14,10 @@ from gape.interop import as_graph
 from gape.solvers.auto import Auto
 from gape.solvers.basis import Basis
 from gape.solvers.outcome import NO, RADIUS_KINDS, STATUSES, YES
-from gape.solvers.part import AnySolver, Solved, requires_grad, solve_part
+from gape.solvers.part import AnySolver, Solved, solve_part
+from gape.solvers.piece import Piece, as_source
 from gape.solvers.prepare import GraphBasis
-from gape.solvers.problem import check_fit
+from gape.solvers.problem import check_fit, rounded_dtype
 from gape.solvers.solution import AlgebraicOnlyWarning, Solution, SolveError, Status
 from gape.threads import map_threads
 from gape.typing import OnSingular
@@ -30,13 +31,14 @@ def solve(
     solver: AnySolver | None = None,
     matrix: str = "adjacency",
     basis: GraphBasis | None = None,
+    source: Any = None,
     on_singular: OnSingular = "raise",
     throw: bool = True,
     dtype: torch.dtype | None = None,
 ) -> Solution:
     r"""Total weight of the automaton's runs into every node and state: ``P = μᵀPA + αℓ``, equation (1) of the paper.
 
-    Differentiable with respect to the automaton's tensors and the graph's edge weights. Works in float64.
+    Differentiable with respect to the automaton's tensors, the graph's edge weights and the source. Works in float64.
 
     Args:
         automaton: the machine. One with a single label sees all nodes alike; one with more needs ``graph.labels``.
@@ -44,6 +46,7 @@ def solve(
         solver: its settings; ``None`` for :class:`Auto`.
         matrix: the walk matrix A by name, see :mod:`gape.walk`.
         basis: what :func:`prepare` computed for this graph before, instead of ``solver``.
+        source: ``[n, states]``, the weights with which runs begin at each node, instead of αℓ.
         on_singular: ``"raise"``, or ``"least_squares"`` for the shortest least-squares solution, flagged as such.
         throw: whether a failed graph raises :class:`SolveError`; if not, look at ``status``.
         dtype: of the weights; the automaton's own if ``None``.
@@ -63,7 +66,7 @@ def solve(
     # Not in inference mode, whatever the caller is in: what graphs keep for later has to be fit for training.
     recording = torch.is_grad_enabled()
     with torch.inference_mode(False), torch.set_grad_enabled(recording):
-        solution = _solve(automaton, as_graph(graph), solver or Auto(), matrix, basis, on_singular, dtype)
+        solution = _solve(automaton, as_graph(graph), solver or Auto(), matrix, basis, source, on_singular, dtype)
     failed = set(solution.status) - {Status.RUN_SUM, Status.LEAST_SQUARES}
     if throw and failed - {Status.ALGEBRAIC}:
         raise _error(solution)
@@ -79,25 +82,29 @@ def _solve(
     solver: AnySolver,
     matrix: str,
     basis: GraphBasis | None,
+    source: Any,
     on_singular: OnSingular,
     dtype: torch.dtype | None,
 ) -> Solution:
     check_fit(automaton, graph)
+    dtype = rounded_dtype(automaton, dtype)
+    whole = Piece(automaton, graph, matrix, None if source is None else as_source(source, automaton, graph))
+    pieces: list[tuple[Piece, Basis | None]] = [(piece, None) for piece in whole.parts]
     if basis is not None:
+        if source is not None:
+            raise ValueError("a basis follows labels, and a source goes by none; leave out basis or source")
         basis.check(automaton, graph, matrix)
-        pieces: list[tuple[Graph, Basis | None]] = list(zip(basis.graph.parts, basis.parts, strict=True))
+        pieces = list(zip(replace(whole, graph=basis.graph).parts, basis.parts, strict=True))
+    if torch.is_grad_enabled() and whole.requires_grad:
+        solved = [solve_part(piece, solver, ready) for piece, ready in pieces]
+        weights = torch.cat([piece.weights for piece in solved]).to(dtype)
     else:
-        pieces = [(part, None) for part in graph.parts]
-    if torch.is_grad_enabled() and requires_grad(automaton, graph):
-        solved = [solve_part(automaton, part, solver, matrix, ready) for part, ready in pieces]
-        weights = torch.cat([piece.weights for piece in solved]).to(dtype or automaton.dtype)
-    else:
-        weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype or automaton.dtype, device=graph.device)
-        starts = np.cumsum([0] + [part.num_nodes for part, _ in pieces])
+        weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype, device=graph.device)
+        rows = torch.split(weights, [piece.graph.num_nodes for piece, _ in pieces])
 
         def solve_piece(i: int) -> Solved:
-            part, ready = pieces[i]
-            return solve_part(automaton, part, solver, matrix, ready, out=weights[starts[i] : starts[i + 1]])
+            piece, ready = pieces[i]
+            return solve_part(piece, solver, ready, out=rows[i])
 
         solved = map_threads(solve_piece, range(len(pieces)))
     return _collect(weights, solved, on_singular)

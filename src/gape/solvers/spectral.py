@@ -54,7 +54,6 @@ class Spectral:
         return Basis(
             solver="Spectral",
             adjacency=adjacency,
-            matrix=walk.name,
             vectors=vectors,
             h=theta.unsqueeze(1),
             coordinates=whole_space_coordinates(vectors, problem, scale),

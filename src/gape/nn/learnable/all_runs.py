@@ -123,7 +123,6 @@ class AllRuns:
         return Basis(
             solver="learnable",
             adjacency=self.adjacency,
-            matrix="unit",
             vectors=vectors,
             h=h,
             coordinates=vectors.conj() @ indicator.to(dtype),

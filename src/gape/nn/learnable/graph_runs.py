@@ -172,7 +172,9 @@ class GraphRuns:
             if machine.by_label > 1:
                 assert graph.labels is not None
                 kind = kind + machine.by_edge * graph.labels[graph.edge_index[0]]
-        flat = transition.flatten(0, 1) if machine.typed else transition
+        # One matrix for all is no typed problem, though it may be called by edge.
+        flat = transition.reshape(-1, machine.states, machine.states)
+        flat = flat if len(flat) > 1 else flat[0]
         problem = Problem(self._walk, initial.detach(), flat.detach(), self.labels, kind)
         source = initial.T[self.labels] if self.labels is not None else initial[:, 0].expand(graph.num_nodes, -1)
         return stein_solve(flat, source, None, EdgeSystem(problem))

@@ -123,11 +123,17 @@ def test_singular_closed_and_pair_readouts_are_found(readout):
 
 
 @pytest.mark.parametrize("read", [closed, pair])
+def test_an_unknown_way_with_singular_equations_is_refused(read):
+    with pytest.raises(ValueError, match="on_singular must be 'raise' or 'least_squares', got 'ignore'"):
+        read(Automaton.katz(0.1), sequence_graph("path", 3), on_singular="ignore")
+
+
+@pytest.mark.parametrize("read", [closed, pair])
 def test_readouts_that_leave_the_range_of_their_numbers_say_so(read):
     # 199²⁰/200 walks of 20 steps lead from a node of the complete graph back to it: more than float32 has numbers for.
     complete = Graph((1 - torch.eye(200)).nonzero().T, 200)
     triangle = sequence_graph("cycle", 3)
-    with pytest.raises(SolveError, match=r"1 of 2 graphs failed\. First, graph 1: overflow") as error:
+    with pytest.raises(SolveError, match=r"1 of 2 graphs failed \(1 overflow\)\. First, graph 1: overflow") as error:
         read(Automaton.shift(20), Graph.union([triangle, complete]), dtype=torch.float32)
     assert error.value.solution.status == [Status.RUN_SUM, Status.OVERFLOW]
     assert read(Automaton.shift(20), complete).status == [Status.RUN_SUM]

@@ -93,11 +93,9 @@ def _encode(
             warnings.simplefilter("ignore", AlgebraicOnlyWarning)  # the summary says it
             solution = encoding.solve(piece)
     except SolveError as error:
-        # Least squares were asked for and are no failure.
-        fine = {Status.RUN_SUM, Status.ALGEBRAIC, Status.LEAST_SQUARES}
-        failed, status = next((i, s) for i, s in enumerate(error.solution.status) if s not in fine)
+        failed = error.solution.failed[0]
         graph = "the graph" if named.graphs is None else f"graph {named.graphs[first + failed]!s}"
-        raise ValueError(f"{graph} cannot be encoded; {status}") from error
+        raise ValueError(f"{graph} cannot be encoded; {error.solution.status[failed]}") from error
     counts.update(solution.counts())
     return Pairs(solution.weights, piece.sizes) if encoding.pairwise else solution.weights
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from gape.solvers import AlgebraicOnlyWarning, Solution, SolveError, Status
+from gape.solvers import Solution, Status
 from gape.solvers.outcome import CONSISTENT, SINGULAR_GAP, below_one
+from gape.solvers.verdict import raise_or_warn
 from gape.typing import OnSingular
-from gape.warning import warn_caller
 
 
 @dataclass(eq=False)
@@ -96,16 +96,3 @@ def certified(weights: Tensor, parts: list[Certificate], on_singular: OnSingular
     )
     raise_or_warn(solution)
     return solution
-
-
-def raise_or_warn(solution: Solution) -> None:
-    """Raise for graphs that have no solution, warn of those whose runs do not sum up."""
-    status = solution.status
-    failed = [i for i, s in enumerate(status) if not s.ok and s is not Status.LEAST_SQUARES]
-    if failed:
-        raise SolveError(
-            f"{len(failed)} of {len(status)} graphs failed. First, graph {failed[0]}: {status[failed[0]]}", solution
-        )
-    number = status.count(Status.ALGEBRAIC)
-    if number:
-        warn_caller(f"{number} of {len(status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning)

@@ -56,7 +56,7 @@ def closed(
         tensor([1.0000, 0.0000, 0.5000, 0.2500], dtype=torch.float64)
     """
     graph = as_graph(graph)
-    check(automaton, graph)
+    check(automaton, graph, on_singular)
     out_type, largest = rounded_dtype(automaton, dtype), int(graph.sizes.max())
     automaton = automaton.to(graph.device, torch.float64)
     readouts = [Readout.of(automaton, part, matrix, on_singular) for part in graph.parts]

@@ -43,7 +43,7 @@ def pair(
         tensor([0., 0., 1.], dtype=torch.float64)
     """
     graph = as_graph(graph)
-    check(automaton, graph)
+    check(automaton, graph, on_singular)
     out_type = rounded_dtype(automaton, dtype)
     automaton = automaton.to(graph.device, torch.float64)
     pairs, k = int(graph.sizes.square().sum()), automaton.states

@@ -19,6 +19,7 @@ from gape.graph import Graph
 from gape.solvers.problem import check_fit
 from gape.solvers.projected import Triangular, distances, solve_diagonal
 from gape.solvers.settle import DENSE_UNKNOWNS
+from gape.solvers.verdict import check_on_singular
 from gape.typing import OnSingular
 from gape.walk import WalkMatrix
 
@@ -141,8 +142,9 @@ def symmetrised(block: Block, walk: WalkMatrix) -> Tensor:
     return (matrices + matrices.mT) / 2
 
 
-def check(automaton: Automaton, graph: Graph) -> None:
+def check(automaton: Automaton, graph: Graph, on_singular: str) -> None:
     """Refuse automata with several transition matrices or complex weights, and graphs without the labels needed."""
+    check_on_singular(on_singular)
     if automaton.typed:
         raise ValueError(
             f"closed and pair readouts need one transition matrix, got {len(automaton.transition)} by "

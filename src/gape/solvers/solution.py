@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from torch import Tensor
 
@@ -41,6 +42,11 @@ class Status(Enum):
     def ok(self) -> bool:
         """Whether the weights solve the equation."""
         return self in (Status.RUN_SUM, Status.ALGEBRAIC)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the weights are not what was asked for."""
+        return not self.ok and self is not Status.LEAST_SQUARES
 
     def __str__(self) -> str:
         return f"{self.name.lower().replace('_', ' ')}: {self.value}"
@@ -96,6 +102,13 @@ class Solution:
     def ok(self) -> bool:
         """Whether every graph's equation was solved."""
         return all(status.ok for status in set(self.status))
+
+    @cached_property
+    def failed(self) -> list[int]:
+        """The graphs whose weights are not what was asked for."""
+        if not any(status.failed for status in set(self.status)):
+            return []
+        return [i for i, status in enumerate(self.status) if status.failed]
 
     def counts(self) -> dict[Status, int]:
         """How many graphs ended in each status."""

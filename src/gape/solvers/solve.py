@@ -18,10 +18,10 @@ from gape.solvers.part import AnySolver, Solved, solve_part
 from gape.solvers.piece import Piece, as_source
 from gape.solvers.prepare import GraphBasis
 from gape.solvers.problem import check_fit, rounded_dtype
-from gape.solvers.solution import AlgebraicOnlyWarning, Solution, SolveError, Status
+from gape.solvers.solution import Solution, Status
+from gape.solvers.verdict import check_on_singular, raise_or_warn
 from gape.threads import map_threads
 from gape.typing import OnSingular
-from gape.warning import warn_caller
 
 
 def solve(
@@ -61,18 +61,12 @@ def solve(
     """
     if not isinstance(automaton, Automaton):
         raise ValueError(f"automaton must be a gape.Automaton, got {type(automaton).__name__}")
-    if on_singular not in ("raise", "least_squares"):
-        raise ValueError(f"on_singular must be 'raise' or 'least_squares', got {on_singular!r}")
+    check_on_singular(on_singular)
     # Not in inference mode, whatever the caller is in: what graphs keep for later has to be fit for training.
     recording = torch.is_grad_enabled()
     with torch.inference_mode(False), torch.set_grad_enabled(recording):
         solution = _solve(automaton, as_graph(graph), solver or Auto(), matrix, basis, source, on_singular, dtype)
-    failed = set(solution.status) - {Status.RUN_SUM, Status.LEAST_SQUARES}
-    if throw and failed - {Status.ALGEBRAIC}:
-        raise _error(solution)
-    if Status.ALGEBRAIC in failed:
-        number = solution.status.count(Status.ALGEBRAIC)
-        warn_caller(f"{number} of {len(solution.status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning)
+    raise_or_warn(solution, throw)
     return solution
 
 
@@ -127,17 +121,4 @@ def _collect(weights: Tensor, results: list[Solved], on_singular: OnSingular) ->
         unique=[None if u not in (YES, NO) else u == YES for u in unique],
         solver=[name for result in results for name in result.solver],
         steps=max((outcome.steps for outcome in outcomes), default=0),
-    )
-
-
-def _error(solution: Solution) -> SolveError:
-    failed = [i for i, s in enumerate(solution.status) if not s.ok and s is not Status.LEAST_SQUARES]
-    first = failed[0]
-    counts = {s: n for s, n in solution.counts().items() if not s.ok and s is not Status.LEAST_SQUARES}
-    summary = ", ".join(f"{n} {s.name.lower().replace('_', ' ')}" for s, n in counts.items())
-    return SolveError(
-        f"{len(failed)} of {len(solution.status)} graphs failed ({summary}). First, graph {first}: "
-        f"{solution.status[first]} (ρ(μ)ρ(A) ≈ {solution.spectral_radius[first].item():.3g}, "
-        f"residual {solution.residual[first].item():.1e}, solver {solution.solver[first]})",
-        solution,
     )

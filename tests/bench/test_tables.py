@@ -179,20 +179,32 @@ def test_runtimes_are_measured_beside_the_other_ways_and_kept(tmp_path, monkeypa
     assert [(line["encoding"], line["k"], line["way"]) for line in lines] == [
         ("gape", 20, "SciPy"),
         ("gape", 32, "SciPy"),
+        ("gape-star", 20, "SciPy"),
+        ("gape-star-20", 20, "SciPy"),
+        ("gape-2star", 20, "SciPy"),
+        ("gape-2star-20", 20, "SciPy"),
+        ("gape-2star-max", 20, "SciPy"),
         ("rw", 20, "PyG"),
+        ("pprp", 20, "NumPy"),
         ("lape", 8, "PyG"),
-        ("lape", 20, None),
+        ("lape", 20, "NumPy"),
+        ("sa", 10, "NumPy"),
         ("spd", None, "NetworkX"),
     ]
     for line in lines:
         assert line["graphs"] == 60
-        # Eigenvectors of multiple eigenvalues are any basis; everything else is what the other way gives.
-        assert line["agree"] == line["compared"] or line["encoding"] == "lape"
-    assert "60 of 60 are run sums" in lines[0]["certificate"]
+        # Eigenvectors of multiple eigenvalues are any basis, and SciPy goes on where an equation is singular;
+        # everything else is what the other way gives.
+        assert line["agree"] == line["compared"] or line["encoding"] in ("lape", "sa") or "star" in line["encoding"]
+        assert line["agree"] > 0
+    assert lines[0]["certificate"].startswith("60 run_sum; residual ≤ ")
+    assert "least_squares" in lines[2]["certificate"]
     table = runtime_table(tmp_path)
-    assert entry(table, "GAPE", "ours", column=1).text != "missing"
-    assert entry(table, "GAPE", "ours", column=0).text == "missing"
-    assert entry(table, "GAPE", "paper", column=2).text == "769.21"
+    assert entry(table, "GAPE, k = 20", "ours", column=1).text != "missing"
+    assert "×" in entry(table, "GAPE, k = 20", "SciPy, graph by graph", column=1).text
+    assert entry(table, "GAPE, k = 20", "ours", column=0).text == "missing"
+    assert entry(table, "GAPE, k = 20", "paper", column=2).text == "769.21"
+    assert [kind for title, kind, _ in table.lines if title == "SA, k = 10"] == ["ours", "NumPy, graph by graph"]
     measure_runtimes(tmp_path, quick=True, workloads=["CYCLES"])
     assert (tmp_path / "graph-runtime.jsonl").read_text().count("\n") == len(lines)
 
@@ -211,8 +223,8 @@ def test_runtimes_measured_before_an_interruption_are_kept(tmp_path, monkeypatch
     monkeypatch.setattr(measurement, "timed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         measure_runtimes(tmp_path, quick=True, workloads=["CYCLES"])
-    assert entry(runtime_table(tmp_path), "GAPE", "ours", column=1).text != "missing"
-    assert entry(runtime_table(tmp_path), "RW", "ours", column=1).text == "missing"
+    assert entry(runtime_table(tmp_path), "GAPE, k = 20", "ours", column=1).text != "missing"
+    assert entry(runtime_table(tmp_path), "RW, k = 20", "ours", column=1).text == "missing"
     with pytest.raises(ValueError, match="not measured on csl; there are zinc, cycles, pattern"):
         chosen_workloads(["zinc", "csl"])
 

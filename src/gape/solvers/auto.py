@@ -15,6 +15,9 @@ from gape.solvers.schur import Schur
 from gape.solvers.series import Series
 from gape.solvers.spectral import Spectral
 
+# Krylov steps that are always worth a try.
+FEW_STEPS = 24
+
 Solver = Series | Krylov | Spectral | Schur | FixedPoint
 
 
@@ -29,7 +32,8 @@ class Auto:
     5. symmetric walk matrix: :class:`Spectral`; otherwise :class:`Schur`.
 
     Graphs without cycles that share a batch with others are solved apart, by rule 3. Graphs on which Krylov runs out
-    of steps go on to rule 5, if they are small enough for it.
+    of steps go on to rule 5, if they are small enough for it; where Spectral is what follows, that is after as many
+    steps as a quarter of the nodes.
 
     Args:
         tolerance: relative residual asked of the iterative solvers; if ``None`` 1e-12, or 1e-10 for weights that
@@ -52,7 +56,7 @@ class Auto:
             >>> Auto().choose(Automaton.random(states=4, damping=0.02), ring)
             Series(tolerance=1e-12, max_steps=10000)
             >>> Auto().choose(Automaton.random(states=4, damping=0.9), ring)
-            Krylov(tolerance=1e-12, max_steps=256)
+            Krylov(tolerance=1e-12, max_steps=24)
         """
         return self.pick(Problem.of(automaton, graph, matrix))
 
@@ -63,12 +67,19 @@ class Auto:
         if self._converges_fast(problem) or problem.walk.acyclic:
             return Series(tolerance)
         if len(problem.used_labels) <= 8 or int(problem.adjacency.sizes.max()) > self.dense_nodes:
-            return Krylov(tolerance)
+            return Krylov(tolerance, self._steps(problem))
         return self.dense(problem)
 
     def dense(self, problem: Problem) -> Spectral | Schur:
         """What rule 5 says."""
         return Spectral() if problem.walk.similarity is not None else Schur()
+
+    def _steps(self, problem: Problem) -> int:
+        """Steps after which all eigenvectors are cheaper: a Krylov space of J vectors costs J²n, they cost n³."""
+        largest = int(problem.adjacency.sizes.max())
+        if problem.walk.similarity is None or largest > self.dense_nodes:
+            return Krylov.max_steps
+        return max(FEW_STEPS, largest // 4)
 
     def apart(self, problem: Problem) -> Tensor | None:
         """``[graphs]``: those without a cycle, where only some are and rule 2 does not take them all."""

@@ -11,19 +11,17 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from gape.automaton import Automaton
-
 Array = np.ndarray[Any, Any]
 
 
-def sylvester_encoding(automaton: Automaton, matrix: Array) -> Array:
-    """``[n, k]`` in float32 from one dense adjacency matrix, for an automaton with one label.
+def sylvester_encoding(transition: Array, matrix: Array, source: Array) -> Array:
+    """``[n, k]`` in float32 from μ ``[k, k]``, one dense adjacency matrix ``[n, n]`` and the source αℓ ``[k, n]``.
 
     Example:
-        >>> sylvester_encoding(Automaton.katz(0.25), np.array([[0.0, 1.0], [1.0, 0.0]])).shape
-        (2, 1)
+        >>> sylvester_encoding(np.array([[0.25]]), np.array([[0.0, 1.0], [1.0, 0.0]]), np.ones((1, 2)))
+        array([[1.3333334],
+               [1.3333334]], dtype=float32)
     """
-    inverse = np.linalg.inv(automaton.transition.numpy().T)
-    source = np.repeat(automaton.initial.numpy()[:, :1], len(matrix), axis=1)
+    inverse = np.linalg.inv(transition.T)
     weights = scipy.linalg.solve_sylvester(inverse, -matrix, inverse @ source)
     return np.asarray(weights.T, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""How encodings are computed today, to be timed beside ours, graph by graph: SciPy, PyG's transforms, NetworkX."""
+"""How encodings are computed today, graph by graph, to be timed beside ours: SciPy, PyG, NumPy, NetworkX."""
 
 from __future__ import annotations
 
@@ -14,9 +14,24 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE
 from torch_geometric.utils import to_networkx
 
+from gape.bench.rows import find
+from gape.bench.runtime.by_numpy import laplacian_encoding, pagerank_encoding, spectral_encoding
 from gape.bench.runtime.sylvester import sylvester_encoding
 from gape.bench.runtime.workloads import Workload
-from gape.encodings import GAPE, Encoding, Laplacian, RandomWalk, ShortestPath
+from gape.encodings import (
+    GAPE,
+    PRESETS,
+    Encoding,
+    Laplacian,
+    PageRankPowers,
+    RandomWalk,
+    ShortestPath,
+    Spectrum,
+    make,
+)
+from gape.encodings.node_softmax import node_softmax
+from gape.interop import as_graph
+from gape.labelling import OneLabel
 
 
 @dataclass(frozen=True)
@@ -40,40 +55,69 @@ class Way:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One of our encodings, with k features, and the other way; None where there is none to compare with."""
+    """One of our encodings, with k features, and the other way."""
 
     encoding: str
     k: int | None
     ours: Encoding
-    way: Way | None
+    way: Way
 
 
 def comparisons(states: Sequence[int] = (20, 32)) -> list[Comparison]:
-    """GAPE against SciPy; RW-20 and LAPE-8 against PyG; shortest paths against NetworkX; and the paper's LAPE-20."""
-    machines = [GAPE(states=k) for k in states]
+    """Every encoding of the paper's comparison, with the paper's k = 20 where nothing else is said."""
+    stars = [name for name in PRESETS if name != "gape"]
     return [
-        *(Comparison("gape", machine.states, machine, _sylvester(machine)) for machine in machines),
+        *(_gape("gape", k) for k in states),
+        *(_gape(name, 20) for name in stars),
         Comparison("rw", 20, RandomWalk(20), _transform(AddRandomWalkPE(20))),
+        Comparison("pprp", 20, PageRankPowers(20), _dense(pagerank_encoding, 20, PageRankPowers().beta)),
         # PyG's eigenvectors fail on graphs of k + 1 nodes or fewer: with k = 20 on most molecules.
         Comparison("lape", 8, Laplacian(8), _transform(AddLaplacianEigenvectorPE(8, is_undirected=True), smallest=10)),
-        Comparison("lape", 20, Laplacian(20), None),
+        Comparison("lape", 20, Laplacian(20), _dense(laplacian_encoding, 20)),
+        Comparison("sa", 10, Spectrum(10), _dense(spectral_encoding, 10)),
         Comparison("spd", None, ShortestPath(memory=16), _NETWORKX),
     ]
 
 
-def _sylvester(machine: GAPE) -> Way:
+def _gape(name: str, states: int) -> Comparison:
+    """GAPE as in the comparison, and SciPy with the same automaton and the same labels."""
+    machine = make(name, **find(name).fixed, states=states)
+    assert isinstance(machine, GAPE)
     automaton = machine.automaton
+    transition = automaton.transition.numpy()
 
-    def compute(data: Data) -> Any:
-        matrix = np.zeros((data.num_nodes, data.num_nodes))
-        matrix[tuple(data.edge_index.numpy())] = 1.0
-        return sylvester_encoding(automaton, matrix)
+    def prepare(data: Data) -> tuple[Data, Any]:
+        graph = machine.labelled(as_graph(data))
+        if machine.initial == "softmax_nodes":
+            return data, node_softmax(automaton, graph).T.numpy()
+        labels = OneLabel()(graph) if graph.labels is None else graph.labels
+        return data, automaton.initial[:, labels].numpy()
 
-    return Way("SciPy", compute, lambda ours, theirs: _close(ours, torch.from_numpy(theirs)))
+    return Comparison(
+        name,
+        states,
+        machine,
+        Way("SciPy", lambda ready: sylvester_encoding(transition, _matrix(ready[0]), ready[1]), _close, prepare),
+    )
 
 
-def _close(ours: Tensor, theirs: Tensor) -> bool:
-    return bool((ours - theirs).abs().max() <= 1e-3 * theirs.abs().max())
+def _dense(encode: Callable[..., Any], *settings: Any) -> Way:
+    return Way("NumPy", lambda data: encode(_matrix(data), *settings), _same_up_to_signs)
+
+
+def _matrix(data: Data) -> Any:
+    matrix = np.zeros((data.num_nodes, data.num_nodes))
+    matrix[tuple(data.edge_index.numpy())] = 1.0
+    return matrix
+
+
+def _close(ours: Tensor, theirs: Any) -> bool:
+    other = torch.from_numpy(theirs)
+    return bool((ours - other).abs().max() <= 1e-3 * other.abs().max())
+
+
+def _same_up_to_signs(ours: Tensor, theirs: Any) -> bool:
+    return torch.allclose(ours.abs(), torch.from_numpy(theirs).abs(), atol=1e-3, equal_nan=True)
 
 
 def _transform(transform: Any, smallest: int = 0) -> Way:

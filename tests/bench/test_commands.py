@@ -36,6 +36,12 @@ def test_bench_trains_side_by_side_reports_collects_and_skips(capsys, tmp_path, 
     assert "missing" not in out
     code, out, _ = answer(capsys, *words)
     assert out.count("was finished before") == 2
+    elsewhere = [word for word in words if word not in ("--report", str(tmp_path / "page.html"))]
+    elsewhere[elsewhere.index(str(tmp_path / "runs"))] = str(tmp_path / "other")
+    code, _, err = answer(capsys, *elsewhere, "--missing")
+    assert code == 0
+    assert "2 of 2 cells have a result in" in err
+    assert not (tmp_path / "other").exists()
 
 
 def test_bench_refuses_what_makes_no_sense(capsys, tmp_path):
@@ -46,6 +52,7 @@ def test_bench_refuses_what_makes_no_sense(capsys, tmp_path):
         (("bench", "csl", "--set", "lrr=1"), "there is no setting 'lrr'"),
         (("bench", "csl", "--short"), "--short is for the task cycles alone"),
         (("bench", "csl", "--jobs", "0"), "jobs must be at least 1, got 0"),
+        (("bench", "csl", "--missing", "--report", str(tmp_path / "x.html")), "--missing leaves some out"),
         (("bench", "csl", "--max-minutes", "0"), "max-minutes must be above 0, got 0"),
         (("bench", "--queue", str(tmp_path / "none")), "No such file"),
         (("table", "speed"), "there is no table 'speed'"),

@@ -3,11 +3,13 @@
 import csv
 import io
 import json
+from functools import partial
 
 import pytest
 from scipy import stats
 
-from gape.bench.collect import collect, read_results
+from gape.bench.cell import Cell
+from gape.bench.collect import collect, missing, read_results
 from gape.bench.runtime.table import chosen_workloads, measure_runtimes, runtime_table
 from gape.bench.tables.render import render
 from gape.bench.tables.significance import best, differ
@@ -169,6 +171,22 @@ def test_results_are_collected_one_line_a_run_and_the_newest_counts(tmp_path):
     (runs / "a" / "result.json").write_text("{")
     with pytest.raises(ValueError, match=r"result\.json is not a result"):
         read_results(runs)
+
+
+def test_cells_are_missing_without_a_result_or_with_one_that_less_time_ended(tmp_path):
+    other = {"encoding.states": "8"}
+    of_gape = partial(result, encoding="gape")
+    lines = [of_gape(stopped="time", max_minutes=30.0), of_gape(seed=95), of_gape(seed=22, overrides=other)]
+    (tmp_path / "cycles.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    asked = [
+        *(Cell("cycles", "gape", 41, max_minutes=minutes) for minutes in (30.0, 60.0, None)),
+        Cell("cycles", "gape", 95, max_minutes=60.0),
+        Cell("cycles", "gape", 22),
+        Cell("cycles", "gape", 22, other),
+        Cell("csl", "gape", 41),
+    ]
+    assert missing(asked, tmp_path) == [asked[1], asked[2], asked[4], asked[6]]
+    assert missing(asked, tmp_path / "nothing") == asked
 
 
 def test_runtimes_are_measured_beside_the_other_ways_and_kept(tmp_path, monkeypatch):

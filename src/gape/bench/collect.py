@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gape.atomic import replacing
+from gape.bench.cell import Cell
 
 Result = dict[str, Any]
 
@@ -45,7 +46,22 @@ def _rank(result: Result) -> tuple[float, str]:
     return result["max_minutes"] if result["stopped"] == "time" else math.inf, result["finished"]
 
 
-def identity(result: Result) -> str:
+def missing(cells: Iterable[Cell], results: Path) -> list[Cell]:
+    """Those of the cells that have no collected result, or only one that less time ended than they ask for."""
+    known = {identity(result): result for result in read_results(results)}
+    return [cell for cell in cells if (found := known.get(identity(vars(cell)))) is None or goes_on(found, cell)]
+
+
+def goes_on(result: Result, cell: Cell) -> bool:
+    """Whether time ended the run, and the cell is now asked for with more.
+
+    >>> goes_on({"stopped": "time", "max_minutes": 30.0}, Cell("csl", "rw", max_minutes=60.0))
+    True
+    """
+    return result["stopped"] == "time" and (cell.max_minutes is None or cell.max_minutes > result["max_minutes"])
+
+
+def identity(result: Mapping[str, Any]) -> str:
     """The cell that a result is of, as text."""
     return json.dumps([result[name] for name in ("task", "encoding", "overrides", "seed")], sort_keys=True)
 

@@ -20,7 +20,7 @@ import torch
 
 from gape.atomic import replacing
 from gape.bench.cell import Cell
-from gape.bench.collect import parse_result
+from gape.bench.collect import goes_on, parse_result
 from gape.bench.lock import locked
 from gape.bench.protocol import described
 from gape.bench.settings import Settings
@@ -71,9 +71,7 @@ def finished(cell: Cell, runs: Path) -> dict[str, Any] | None:
         return None
     result = parse_result(path.read_text(encoding="utf-8"), path)
     check_same(described(cell.settings), folder, result["settings"])
-    if result["stopped"] == "time" and (cell.max_minutes is None or cell.max_minutes > result["max_minutes"]):
-        return None
-    return result
+    return None if goes_on(result, cell) else result
 
 
 def run(cell: Cell, options: RunOptions | None = None, report: Report | None = None) -> dict[str, Any]:

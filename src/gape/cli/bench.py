@@ -49,6 +49,9 @@ def bench(
         bool, typer.Option("--collect", help="Write the results of all runs to --results, a line each, too.")
     ] = False,
     results: Results = Path("results"),
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Leave out cells whose result --results has: run what a table lacks.")
+    ] = False,
     short: Annotated[
         bool, typer.Option("--short", help="CYCLES with few graphs on a short schedule: minutes, not the real thing.")
     ] = False,
@@ -80,6 +83,8 @@ def bench(
         pairs, max_minutes = {**SHORT, **pairs}, max_minutes or SHORT_MINUTES
     if report is not None and (queue is not None or len(tasks or []) != 1):
         raise ValueError("--report is about one task: gape bench cycles --report report.html")
+    if report is not None and missing:
+        raise ValueError("--report shows the cells of --out, and --missing leaves some out; give one of them")
     if report is not None:
         report.parent.mkdir(parents=True, exist_ok=True)
         check_writable(report)
@@ -95,6 +100,11 @@ def bench(
             for row in encoding.split(",")
         ]
     failures: list[str] = []
+    if missing:
+        from gape.bench.collect import missing as without_results
+
+        asked, cells = len(cells), without_results(cells, results)
+        typer.echo(f"{asked - len(cells)} of {asked} cells have a result in {results}", err=True)
     if cells:
         from gape.bench.jobs import run_cells
         from gape.bench.run import RunOptions

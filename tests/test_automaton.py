@@ -161,6 +161,11 @@ def test_learnt_weights_are_followed_through_a_mask_and_a_cast(name, dtype):
             assert learnt.grad[place].item() == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)
         optimiser.step()
     assert copy.deepcopy(built) == built
+    learnt.requires_grad_(False)  # trained; from here on it is used
+    fresh = Automaton(**{**given, name: learnt.tolist()}, starting=[1])
+    assert built == fresh
+    assert built.digest == fresh.digest
+    assert torch.equal(gape.solve(built, path).weights, gape.solve(fresh, path).weights)
 
 
 def test_copies_and_pickles_are_equal():

@@ -225,6 +225,15 @@ def test_slices_beyond_the_batch_are_quoted(bounds):
 def test_selected_graphs_that_are_not_there_or_there_twice_are_quoted(numbers):
     with pytest.raises(ValueError, match=rf"different numbers from 0 to 1, got {re.escape(str(numbers))}"):
         Graph([[0], [1]], 3, ptr=[0, 2, 3]).select(torch.tensor(numbers))
+    with pytest.raises(ValueError, match=rf"different numbers from 0 to 1, got {re.escape(str(numbers))}"):
+        Graph([[0], [1]], 3, ptr=[0, 2, 3]).select(numbers)
+
+
+def test_graphs_are_selected_by_number_and_not_by_a_mask():
+    batch = Graph([[0], [1]], 3, ptr=[0, 2, 3])
+    assert batch.select([1]).num_nodes == 1
+    with pytest.raises(ValueError, match="graphs must be integers, got bool"):
+        batch.select(torch.tensor([True, False]))
 
 
 # ---------------------------------------------------------------------- other forms

@@ -108,17 +108,17 @@ class Automaton(NamedMachines):
     @property
     def states(self) -> int:
         """Number of states k."""
-        return self.initial.shape[0]
+        return len(vars(self)["initial"])
 
     @property
     def labels(self) -> int:
         """Number of node labels m."""
-        return self.initial.shape[1]
+        return int(vars(self)["initial"].shape[1])
 
     @property
     def typed(self) -> bool:
         """Whether the transition depends on a node label or an edge type."""
-        return self.transition.dim() == 3
+        return bool(vars(self)["transition"].dim() == 3)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -11,10 +11,11 @@ T = TypeVar("T")
 
 
 def following(*names: str) -> Callable[[type[T]], type[T]]:
-    """Let fields of a dataclass follow tensors that require gradients, when an optimiser steps.
+    """Let fields of a dataclass follow tensors that require gradients when they are set, when an optimiser steps.
 
     What is made of such a tensor once, by a cast or a mask, is left behind at the first step; so it is made at every
-    read, by the object's method ``_fit(name, tensor)``. Other tensors are read as they were set.
+    read, by the object's method ``_fit(name, tensor)``, also after the tensor was frozen. Other tensors are read as
+    they were set.
     """
 
     def attach(kind: type[T]) -> type[T]:
@@ -27,14 +28,15 @@ def following(*names: str) -> Callable[[type[T]], type[T]]:
 
 class _Followed:
     def __init__(self, name: str) -> None:
-        self._name = name
+        self._name, self._mark = name, f"_follows_{name}"
 
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
             return self
-        given = vars(instance)[self._name]
-        learned = isinstance(given, Tensor) and given.requires_grad
-        return instance._fit(self._name, given) if learned else given
+        held = vars(instance)
+        given = held[self._name]
+        return instance._fit(self._name, given) if held[self._mark] else given
 
     def __set__(self, instance: Any, given: Any) -> None:
         vars(instance)[self._name] = given
+        vars(instance)[self._mark] = isinstance(given, Tensor) and given.requires_grad

@@ -235,9 +235,9 @@ class Graph:
         keep[graphs] = True
         return keep[self.batch].nonzero().flatten()
 
-    def select(self, graphs: Tensor) -> Graph:
+    def select(self, graphs: Any) -> Graph:
         """The graphs of those numbers, each named once, as a batch of their own, in the order they have here."""
-        graphs = sorted_once(graphs, self.num_graphs)
+        graphs = sorted_once(graphs, self.num_graphs).to(self.device)
         nodes = torch.zeros(self.num_nodes, dtype=torch.bool, device=self.device)
         nodes[self.nodes_of(graphs)] = True
         edges = nodes[self.edge_index[0]].nonzero().flatten()

@@ -96,9 +96,10 @@ def _check_edges(graph: Graph, first: int) -> None:
         )
 
 
-def sorted_once(graphs: Tensor, num_graphs: int) -> Tensor:
+def sorted_once(graphs: Any, num_graphs: int) -> Tensor:
     """Numbers of graphs in order, each there once."""
-    ordered = graphs.sort().values
+    graphs = integers(graphs, "graphs").flatten()
+    ordered: Tensor = graphs.sort().values
     known = len(ordered) == 0 or 0 <= int(ordered[0]) <= int(ordered[-1]) < num_graphs
     if not known or bool((ordered.diff() == 0).any()):
         raise ValueError(f"graphs must be different numbers from 0 to {num_graphs - 1}, got {_shown(graphs)}")

@@ -12,6 +12,10 @@ from gape.bench.run import check_same
 RESULTS = read_results(Path(__file__).parents[2] / "results")
 
 
+def test_there_are_results():
+    assert RESULTS
+
+
 @pytest.mark.parametrize("result", RESULTS, ids=lambda result: f"{result['task']}-{result['encoding']}")
 def test_a_kept_result_is_of_the_settings_of_its_cell(result):
     cell = Cell(result["task"], result["encoding"], result["seed"], result["overrides"])

@@ -111,7 +111,7 @@ def test_a_result_of_other_settings_is_not_taken_for_the_cells(tmp_path, tiny):
     results, failures = run_cells([cell], RunOptions(tmp_path))
     assert (results, len(failures)) == ([], 1)
     path.write_text('{"task": "cyc')
-    with pytest.raises(ValueError, match=r"result\.json is not a result"):
+    with pytest.raises(ValueError, match=r"result\.json is damaged"):
         run(cell, RunOptions(tmp_path))
 
 

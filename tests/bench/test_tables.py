@@ -3,13 +3,14 @@
 import csv
 import io
 import json
-from functools import partial
 
 import pytest
 from scipy import stats
 
 from gape.bench.cell import Cell
-from gape.bench.collect import collect, missing, read_results
+from gape.bench.collect import collect, read_results
+from gape.bench.protocol import described, settings
+from gape.bench.run import missing
 from gape.bench.runtime.table import chosen_workloads, measure_runtimes, runtime_table
 from gape.bench.tables.render import render
 from gape.bench.tables.significance import best, differ
@@ -23,6 +24,7 @@ def result(task="cycles", encoding="rw", seed=41, best=0.5, last=0.4, metric="ac
         "encoding": encoding,
         "seed": seed,
         "overrides": {},
+        "settings": {},
         "metric": metric,
         "best_validation": {metric: best, f"{metric}_per_batch": best + 1},
         "last_epoch": {metric: last, **({f"{metric}_per_batch": last + 1} if metric != "accuracy" else {})},
@@ -169,14 +171,23 @@ def test_results_are_collected_one_line_a_run_and_the_newest_counts(tmp_path):
     assert (results / "cycles.jsonl").read_text().count("\n") == 2
     assert {one["best_validation"]["accuracy"] for one in read_results(results)} == {0.9, 0.5}
     (runs / "a" / "result.json").write_text("{")
-    with pytest.raises(ValueError, match=r"result\.json is not a result"):
+    with pytest.raises(ValueError, match=r"result\.json is damaged"):
         read_results(runs)
 
 
 def test_cells_are_missing_without_a_result_or_with_one_that_less_time_ended(tmp_path):
     other = {"encoding.states": "8"}
-    of_gape = partial(result, encoding="gape")
-    lines = [of_gape(stopped="time", max_minutes=30.0), of_gape(seed=95), of_gape(seed=22, overrides=other)]
+
+    def of_gape(seed, overrides=(), **more):
+        held = {**described(settings("cycles", "gape", seed, dict(overrides))), **more.pop("then", {})}
+        return result(encoding="gape", seed=seed, overrides=dict(overrides), settings=held, **more)
+
+    lines = [
+        of_gape(41, stopped="time", max_minutes=30.0),
+        of_gape(95),
+        of_gape(22, other),
+        of_gape(35, then={"lr": 1}),
+    ]
     (tmp_path / "cycles.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     asked = [
         *(Cell("cycles", "gape", 41, max_minutes=minutes) for minutes in (30.0, 60.0, None)),
@@ -184,8 +195,9 @@ def test_cells_are_missing_without_a_result_or_with_one_that_less_time_ended(tmp
         Cell("cycles", "gape", 22),
         Cell("cycles", "gape", 22, other),
         Cell("csl", "gape", 41),
+        Cell("cycles", "gape", 35),  # what is there is of another learning rate
     ]
-    assert missing(asked, tmp_path) == [asked[1], asked[2], asked[4], asked[6]]
+    assert missing(asked, tmp_path) == [asked[1], asked[2], asked[4], asked[6], asked[7]]
     assert missing(asked, tmp_path / "nothing") == asked
 
 

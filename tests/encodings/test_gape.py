@@ -137,6 +137,15 @@ def test_readouts_that_leave_the_range_of_their_numbers_say_so(read):
         read(Automaton.shift(20), Graph.union([triangle, complete]), dtype=torch.float32)
     assert error.value.solution.status == [Status.RUN_SUM, Status.OVERFLOW]
     assert read(Automaton.shift(20), complete).status == [Status.RUN_SUM]
+    assert read(Automaton.katz(0.1), triangle, dtype=torch.complex64).weights.dtype is torch.complex64
+
+
+@pytest.mark.parametrize("labels", [{}, {"labels": 2, "labelling": "random"}], ids=["one", "two"])
+def test_softmax_over_nodes_that_leaves_the_range_of_its_numbers_says_so(labels):
+    steep = Graph.from_edges([(0, 1)], edge_weight=[1e90])
+    batch = Graph.union([Graph.from_edges([(0, 1)], edge_weight=[1.0]), steep])
+    with pytest.raises(SolveError, match=r"1 of 2 graphs failed \(1 overflow\)\. First, graph 1"):
+        GAPE(2, initial="softmax_nodes", damping=1.0, **labels).solve(batch)
 
 
 @ignore_algebraic

@@ -193,6 +193,57 @@ def test_auto_takes_the_dense_road_where_krylov_needs_too_many_steps(undirected)
     assert float(solution.residual.max()) <= 1e-9
 
 
+@pytest.mark.parametrize("damping", [0.2, 0.6, 1.5])
+def test_the_dense_road_says_all_that_it_says_alone(damping):
+    graphs = [gape.as_graph(nx.random_geometric_graph(90 + i, 0.2, seed=i)) for i in range(3)]
+    automaton = gape.Automaton.random(states=5, damping=damping)
+    auto, alone = (gape.solve(automaton, graphs, solver=solver) for solver in (None, Spectral()))
+    torch.testing.assert_close(auto.weights, alone.weights, rtol=1e-8, atol=1e-8 * float(alone.weights.abs().max()))
+    if damping > 0.2:
+        assert auto.solver == alone.solver == ["Spectral"] * 3
+        for name in ("status", "unique", "radius_kind"):
+            assert getattr(auto, name) == getattr(alone, name)
+        for name in ("residual", "spectral_radius", "separation"):
+            assert torch.equal(getattr(auto, name), getattr(alone, name))
+
+
+def test_krylov_gives_up_early_only_if_asked_to_and_nothing_was_gained():
+    graph = gape.as_graph(nx.random_geometric_graph(120, 0.2, seed=0))
+    inside = gape.Automaton.katz(1.0)  # a pole amid the eigenvalues of A
+    assert gape.solve(inside, graph, solver=Krylov(give_up=24), throw=False).status == [gape.Status.NOT_CONVERGED]
+    assert gape.solve(inside, graph, solver=Krylov(give_up=24), throw=False).steps == 24
+    assert gape.solve(inside, graph, solver=Krylov()).ok
+    assert gape.solve(gape.Automaton.katz(0.05), graph, solver=Krylov(give_up=12)).ok
+    with pytest.raises(ValueError, match="give_up must be at least 1, or None for never, got 0"):
+        Krylov(give_up=0)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-165, 1e160, 1e300])
+def test_sources_of_any_size_are_solved_or_refused(size):
+    ring = gape.Graph.from_edges([(i, (i + 1) % 60) for i in range(60)], undirected=True)
+    batch = gape.Graph.union([TRIANGLE, ring])
+    automaton = gape.Automaton.random(states=2, damping=0.02)
+    plain = gape.solve(automaton, batch).weights
+    small = gape.Automaton(automaton.initial * size, automaton.transition)
+    source = automaton.initial.T.expand(63, -1) * size
+    for solution in (gape.solve(small, batch, throw=False), gape.solve(automaton, batch, source=source, throw=False)):
+        if solution.ok:
+            torch.testing.assert_close(solution.weights / size, plain, rtol=1e-9, atol=0.0)
+        else:
+            assert size > 1e100
+
+
+def test_gradients_of_a_float32_automaton_reach_graphs_of_both_kinds():
+    mu = (0.3 * torch.eye(2)).requires_grad_()
+    batch = gape.Graph.union([path(3), gape.Graph.from_edges([(0, 1), (1, 2), (2, 0)])])
+    gape.solve(gape.Automaton(torch.ones(2, 1), mu), batch).weights.sum().backward()
+    exact = gape.solve(gape.Automaton(np.ones((2, 1)), 0.3 * np.eye(2)), batch).weights
+    assert gape.solve(gape.Automaton(torch.ones(2, 1), mu), batch).weights.dtype is torch.float32
+    step = 1e-6
+    moved = gape.solve(gape.Automaton(np.ones((2, 1)), (0.3 + step) * np.eye(2)), batch).weights
+    assert float(mu.grad.trace()) == pytest.approx(float((moved - exact).sum()) / step, rel=1e-4)
+
+
 def test_a_diverging_mate_does_not_stop_a_series():
     complete = gape.as_graph(nx.complete_graph(100))
     slow, lonely = path(2, undirected=True), gape.Graph(torch.zeros(2, 0, dtype=torch.int64), 1)

@@ -121,6 +121,20 @@ def test_gradients_of_source_transition_and_edge_weights(damping):
     assert torch.autograd.gradcheck(weights, [tensor.requires_grad_() for tensor in inputs])
 
 
+def test_a_source_needs_no_labels_unless_something_else_reads_them():
+    source = drawn(UNDIRECTED, 2)
+    labelled = gape.Automaton.random(2, 0.1, labels=3)
+    alike = gape.Automaton(labelled.initial[:, :1], labelled.transition)
+    assert torch.equal(
+        gape.solve(labelled, UNDIRECTED, source=source).weights, gape.solve(alike, UNDIRECTED, source=source).weights
+    )
+    final = gape.Automaton(labelled.initial, labelled.transition, final=np.ones((2, 3)))
+    typed = gape.Automaton(labelled.initial, labelled.transition.expand(3, 2, 2))
+    for reads in (final, typed):
+        with pytest.raises(ValueError, match="the automaton has 3 labels and the graph has none"):
+            gape.solve(reads, UNDIRECTED, source=source)
+
+
 def test_sources_that_do_not_fit_are_quoted():
     automaton = gape.Automaton.random(2, 0.1)
     for source, message in [

@@ -12,6 +12,19 @@ from gape.atomic import replacing
 from gape.bench.cell import Cell
 
 Result = dict[str, Any]
+#: What is read of every result.
+NEEDED = (
+    "task",
+    "encoding",
+    "seed",
+    "overrides",
+    "settings",
+    "metric",
+    "best_validation",
+    "last_epoch",
+    "stopped",
+    "finished",
+)
 
 
 def read_results(*folders: Path) -> list[Result]:
@@ -22,7 +35,9 @@ def read_results(*folders: Path) -> list[Result]:
             found.append(parse_result(path.read_text(encoding="utf-8"), path))
         for path in sorted(folder.glob("*.jsonl")):
             lines = path.read_text(encoding="utf-8").splitlines()
-            found += [result for line in lines if line.strip() and "task" in (result := parse_result(line, path))]
+            records = [parse_record(line, path) for line in lines if line.strip()]
+            # Runtimes and translations lie beside them.
+            found += [_whole(record, path) for record in records if "task" in record]
     return latest(found)
 
 
@@ -44,12 +59,6 @@ def latest(results: Iterable[Result]) -> list[Result]:
 
 def _rank(result: Result) -> tuple[float, str]:
     return result["max_minutes"] if result["stopped"] == "time" else math.inf, result["finished"]
-
-
-def missing(cells: Iterable[Cell], results: Path) -> list[Cell]:
-    """Those of the cells that have no collected result, or only one that less time ended than they ask for."""
-    known = {identity(result): result for result in read_results(results)}
-    return [cell for cell in cells if (found := known.get(identity(vars(cell)))) is None or goes_on(found, cell)]
 
 
 def goes_on(result: Result, cell: Cell) -> bool:
@@ -82,8 +91,21 @@ def collect(runs: Path, results: Path) -> dict[Path, int]:
 
 def parse_result(text: str, path: Path) -> Result:
     """The record in a file, or a complaint that names the file."""
-    try:
-        result: Result = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not a result: {error}. Remove it, or run its cell again") from error
+    return _whole(parse_record(text, path), path)
+
+
+def _whole(result: Result, path: Path) -> Result:
+    if absent := [name for name in NEEDED if name not in result]:
+        raise ValueError(f"{path} is not a result: it has no {', '.join(absent)}. Remove it, and run its cell again")
     return result
+
+
+def parse_record(text: str, path: Path) -> dict[str, Any]:
+    """A JSON object in a file, or a complaint that names the file."""
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is damaged: {error}. Remove it, and run its cell again") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"{path} is damaged: expected an object, got {text[:40]!r}. Remove it, and run its cell again")
+    return record

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ import torch
 
 from gape.atomic import replacing
 from gape.bench.cell import Cell
-from gape.bench.collect import goes_on, parse_result
+from gape.bench.collect import goes_on, identity, parse_record, parse_result, read_results
 from gape.bench.lock import locked
 from gape.bench.protocol import described
 from gape.bench.settings import Settings
@@ -72,6 +72,19 @@ def finished(cell: Cell, runs: Path) -> dict[str, Any] | None:
     result = parse_result(path.read_text(encoding="utf-8"), path)
     check_same(described(cell.settings), folder, result["settings"])
     return None if goes_on(result, cell) else result
+
+
+def missing(cells: Iterable[Cell], results: Path) -> list[Cell]:
+    """Those of the cells that have no collected result that need not go on, or only one of other settings."""
+    known = {identity(result): result for result in read_results(results)}
+
+    def counts(cell: Cell) -> bool:
+        result = known.get(identity(vars(cell)))
+        if result is None or goes_on(result, cell):
+            return False
+        return not changes(described(cell.settings), result["settings"])
+
+    return [cell for cell in cells if not counts(cell)]
 
 
 def run(cell: Cell, options: RunOptions | None = None, report: Report | None = None) -> dict[str, Any]:
@@ -126,19 +139,24 @@ def _share(minutes: float | None, done: list[Checkpoint], folds: int) -> float |
 def _write_settings(settings: Mapping[str, Any], folder: Path) -> None:
     path = folder / "settings.json"
     if path.exists():
-        check_same(settings, folder, parse_result(path.read_text(encoding="utf-8"), path))
+        check_same(settings, folder, parse_record(path.read_text(encoding="utf-8"), path))
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     with replacing(folder / "versions.json") as temporary:
         temporary.write_text(json.dumps(versions(), indent=1) + "\n", encoding="utf-8")
 
 
-def check_same(settings: Mapping[str, Any], folder: Path, held: Mapping[str, Any]) -> None:
-    """Refuse a folder that was begun with other settings than these."""
+def changes(settings: Mapping[str, Any], held: Mapping[str, Any]) -> str:
+    """In which of these settings a run was another one, in words."""
     # Settings that there were not then have the values they had then: their defaults.
     then = {"devices": 1, **Settings(settings["task"], settings["encoding"]).as_dict(), **held}
     now = json.loads(json.dumps(settings))
-    changed = ", ".join(f"{key} {then[key]} and not {now[key]}" for key in now if then[key] != now[key])
+    return ", ".join(f"{key} {then[key]} and not {now[key]}" for key in now if then[key] != now[key])
+
+
+def check_same(settings: Mapping[str, Any], folder: Path, held: Mapping[str, Any]) -> None:
+    """Refuse a folder that was begun with other settings than these."""
+    changed = changes(settings, held)
     if changed:
         raise ValueError(f"{folder} was begun with other settings: {changed}; remove it, or give another --out")
 

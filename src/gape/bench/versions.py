@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,8 +14,11 @@ import torch
 _PACKAGES = ("torch", "torch_geometric", "lightning", "numpy", "scipy")
 
 
+@cache
 def versions() -> dict[str, str]:
     """Versions of Python, of this package and of those that its numbers depend on, and what it ran on.
+
+    As they are when first asked for: a checkout may change under a process that runs for hours.
 
     >>> sorted(versions())[:2]
     ['accelerator', 'gape']

@@ -101,7 +101,7 @@ def bench(
         ]
     failures: list[str] = []
     if missing:
-        from gape.bench.collect import missing as without_results
+        from gape.bench.run import missing as without_results
 
         asked, cells = len(cells), without_results(cells, results)
         typer.echo(f"{asked - len(cells)} of {asked} cells have a result in {results}", err=True)

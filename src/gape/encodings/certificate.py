@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gape.solvers import Solution, Status
-from gape.solvers.outcome import CONSISTENT, SINGULAR_GAP, below_one
+from gape.solvers.outcome import CONSISTENT, SINGULAR_GAP, below_one, lost_rows
 from gape.solvers.verdict import raise_or_warn
 from gape.typing import OnSingular
 
@@ -55,9 +55,10 @@ class Certificate:
 
     def add_weights(self, weights: Tensor, rows: Tensor) -> None:
         """The weights as they are returned, rounded, ``rows[i]`` of them for each graph."""
-        if weights.numel() and not all(bool(torch.isfinite(end)) for end in weights.aminmax()):
+        lost = lost_rows(weights)
+        if lost is not None:
             graph = torch.repeat_interleave(torch.arange(self.graphs, device=self.device), rows)
-            self.overflow[graph[~torch.isfinite(weights).all(1)]] = True
+            self.overflow[graph[lost]] = True
 
     @property
     def unique(self) -> list[bool | None]:

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from gape.automaton import Automaton
 from gape.graph import Graph
-from gape.solvers import Solution, solve
+from gape.solvers import Solution, Status, solve
+from gape.solvers.outcome import lost_rows
 from gape.solvers.problem import check_fit
+from gape.solvers.verdict import raise_or_warn
 from gape.typing import OnSingular
 
 
@@ -38,5 +40,12 @@ def solve_node_softmax(
         return solve(automaton, graph, source=source, matrix=matrix, on_singular=on_singular, dtype=dtype)
     ones = Automaton(torch.ones_like(automaton.initial), automaton.transition)
     solution = solve(ones, graph, matrix=matrix, on_singular=on_singular)
-    rows = solution.weights / graph.sizes[graph.batch].unsqueeze(1)
-    return replace(solution, weights=rows.to(dtype))
+    weights = (solution.weights / graph.sizes[graph.batch].unsqueeze(1)).to(dtype)
+    lost = lost_rows(weights)
+    if lost is None:
+        return replace(solution, weights=weights)
+    graphs = set(graph.batch[lost].tolist())
+    status = [Status.OVERFLOW if i in graphs else status for i, status in enumerate(solution.status)]
+    solution = replace(solution, weights=weights, status=status)
+    raise_or_warn(solution)
+    return solution

@@ -32,8 +32,9 @@ class Auto:
     5. symmetric walk matrix: :class:`Spectral`; otherwise :class:`Schur`.
 
     Graphs without cycles that share a batch with others are solved apart, by rule 3. Graphs on which Krylov runs out
-    of steps go on to rule 5, if they are small enough for it; where Spectral is what follows, that is after as many
-    steps as a quarter of the nodes.
+    of steps go on to rule 5, if they are small enough for it; where Spectral is what follows, that is after half as
+    many steps as the largest graph has nodes (24 to 256), or after 24 if these did not bring half of the graphs nearer
+    to their solution.
 
     Args:
         tolerance: relative residual asked of the iterative solvers; if ``None`` 1e-12, or 1e-10 for weights that
@@ -56,7 +57,7 @@ class Auto:
             >>> Auto().choose(Automaton.random(states=4, damping=0.02), ring)
             Series(tolerance=1e-12, max_steps=10000)
             >>> Auto().choose(Automaton.random(states=4, damping=0.9), ring)
-            Krylov(tolerance=1e-12, max_steps=24)
+            Krylov(tolerance=1e-12, max_steps=24, give_up=24)
         """
         return self.pick(Problem.of(automaton, graph, matrix))
 
@@ -67,19 +68,20 @@ class Auto:
         if self._converges_fast(problem) or problem.walk.acyclic:
             return Series(tolerance)
         if len(problem.used_labels) <= 8 or int(problem.adjacency.sizes.max()) > self.dense_nodes:
-            return Krylov(tolerance, self._steps(problem))
+            return self._krylov(problem, tolerance)
         return self.dense(problem)
 
     def dense(self, problem: Problem) -> Spectral | Schur:
         """What rule 5 says."""
         return Spectral() if problem.walk.similarity is not None else Schur()
 
-    def _steps(self, problem: Problem) -> int:
-        """Steps after which all eigenvectors are cheaper: a Krylov space of J vectors costs J²n, they cost n³."""
+    def _krylov(self, problem: Problem, tolerance: float) -> Krylov:
+        """Not beyond where all eigenvectors are cheaper, if they can be had (J²n operations against some 4n³)."""
         largest = int(problem.adjacency.sizes.max())
         if problem.walk.similarity is None or largest > self.dense_nodes:
-            return Krylov.max_steps
-        return max(FEW_STEPS, largest // 4)
+            return Krylov(tolerance)
+        steps = min(max(FEW_STEPS, largest // 2), Krylov.max_steps)
+        return Krylov(tolerance, steps, give_up=FEW_STEPS)
 
     def apart(self, problem: Problem) -> Tensor | None:
         """``[graphs]``: those without a cycle, where only some are and rule 2 does not take them all."""

@@ -28,16 +28,21 @@ class Krylov:
     Args:
         tolerance: relative residual at which a graph is done.
         max_steps: largest dimension of a graph's space for each label. Memory grows with it.
+        give_up: after so many steps stop if half of the graphs have not gained a digit; if ``None`` never. Undirected
+            graphs only.
     """
 
     tolerance: float = 1e-12
     max_steps: int = 256
+    give_up: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.tolerance < 1:
             raise ValueError(f"tolerance must be in (0, 1), got {self.tolerance}")
         if self.max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, got {self.max_steps}")
+        if self.give_up is not None and self.give_up < 1:
+            raise ValueError(f"give_up must be at least 1, or None for never, got {self.give_up}")
 
     def basis(self, problem: Problem) -> Basis:
         """A basis as large as ``max_steps`` allows, or until every graph's space stops growing."""
@@ -59,13 +64,15 @@ class Krylov:
         space = _LabelSpaces(problem, self.max_steps)
         goal = self.tolerance
         while True:
-            while not space.finished:
+            stuck = False
+            while not (space.finished or stuck):
                 space.step()
                 if space.converged(poles, goal):
                     break
+                stuck = space.process.steps == self.give_up and space.stuck
             basis = space.basis()
             outcome, y = basis.run(problem, self.tolerance, form)
-            if space.finished or not bool((outcome.status == code(Status.NOT_CONVERGED)).any()):
+            if stuck or space.finished or not bool((outcome.status == code(Status.NOT_CONVERGED)).any()):
                 return outcome, y, basis
             # The estimate treats μ as normal; where it is not, ask for more.
             goal *= 1e-2
@@ -87,6 +94,7 @@ class _LabelSpaces:
         self.process = Arnoldi(self._apply, self._spread(start))
         self._pivot: Tensor | None = None
         self._tail: Tensor | None = None
+        self._left: Tensor | None = None
 
     def _spread(self, x: Tensor) -> Tensor:
         return self.padding.pad(x).transpose(1, 2).reshape(-1, self.padding.size)
@@ -106,6 +114,11 @@ class _LabelSpaces:
         steps = self.process.steps
         return steps >= self.limit or not self.process.growing
 
+    @property
+    def stuck(self) -> bool:
+        """Whether half of the graphs have not gained a digit, as far as is known."""
+        return self._left is not None and bool(self._left.median() > 0.1)
+
     def converged(self, poles: Tensor, goal: float) -> bool:
         """Whether r |λ| |y_J| is small for every eigenvalue λ of μ, y_J the last entry of (I - λH)⁻¹ e₁.
 
@@ -123,7 +136,8 @@ class _LabelSpaces:
                 pivot = pivot - beside * ratio
                 tail = self._tail * ratio
             self._pivot, self._tail = pivot, tail
-            return bool(((remainder.unsqueeze(-1) * poles * tail / pivot).abs() <= goal).all())
+            self._left = (remainder.unsqueeze(-1) * poles * tail / pivot).abs().amax(-1)
+            return bool((self._left <= goal).all())
         if self.process.steps % 5:
             return False
         first = torch.zeros(self.process.steps, 1, dtype=torch.complex128, device=h.device)

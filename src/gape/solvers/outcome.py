@@ -50,11 +50,21 @@ class Outcome:
         for name in self.PER_GRAPH:
             getattr(self, name)[graphs] = getattr(other, name)
         self.steps = max(self.steps, other.steps)
-        self.radius_kind = max(self.radius_kind, other.radius_kind, key=RADIUS_KINDS.index)
+        kinds = [other.radius_kind] if len(graphs) == len(self.status) else [self.radius_kind, other.radius_kind]
+        self.radius_kind = max(kinds, key=RADIUS_KINDS.index)
 
 
 def code(status: Status) -> int:
     return STATUSES.index(status)
+
+
+def lost_rows(weights: Tensor) -> Tensor | None:
+    """``[n]``: rows with a weight that left the range of its number format; ``None`` if there are none."""
+    if weights.is_complex():
+        sound = bool(torch.isfinite(weights).all())
+    else:
+        sound = not weights.numel() or all(bool(torch.isfinite(end)) for end in weights.aminmax())
+    return None if sound else ~torch.isfinite(weights).all(1)
 
 
 def below_one(radius: Tensor) -> Tensor:

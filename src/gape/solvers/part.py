@@ -13,7 +13,7 @@ from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.gradient import BasisSystem, EdgeSystem, PseudoSystem, stein_solve
 from gape.solvers.kronecker import Kronecker
 from gape.solvers.krylov import Krylov
-from gape.solvers.outcome import NO, UNKNOWN, YES, Outcome, code
+from gape.solvers.outcome import NO, UNKNOWN, YES, Outcome, code, lost_rows
 from gape.solvers.piece import Piece
 from gape.solvers.problem import Problem
 from gape.solvers.schur import Schur
@@ -148,9 +148,9 @@ def _without_solving(piece: Piece, status: Status, value: float, out: Tensor | N
     """The outcome where there is nothing to solve, or nothing that could be."""
     automaton, part = piece.automaton, piece.graph
     values = torch.full((3, part.num_graphs), value, dtype=torch.float64, device=part.device)
-    weights = torch.full((part.num_nodes, automaton.states), value, dtype=automaton.dtype, device=part.device)
-    if out is not None:
-        weights = out.fill_(value)
+    dtype = torch.complex128 if automaton.dtype.is_complex else torch.float64
+    weights = torch.empty(part.num_nodes, automaton.states, dtype=dtype, device=part.device) if out is None else out
+    weights.fill_(value)
     unique = torch.full((part.num_graphs,), YES if status.ok else UNKNOWN, device=part.device)
     codes = torch.full((part.num_graphs,), code(status), device=part.device)
     outcome = Outcome(weights, values[0], values[1], 1.0 - values[2], unique, codes, 0)
@@ -158,17 +158,13 @@ def _without_solving(piece: Piece, status: Status, value: float, out: Tensor | N
 
 
 def _finite(problem: Problem) -> bool:
-    tensors = (problem.initial, problem.transition, problem.adjacency.edge_weight, problem.given)
+    tensors = (problem.initial, problem.transition, problem.adjacency.edge_weight)
     return all(bool(torch.isfinite(tensor.detach()).all()) for tensor in tensors if tensor is not None)
 
 
 def _flag_overflow(outcome: Outcome, weights: Tensor, problem: Problem) -> None:
     """Weights that left the range of their number format, though everything that went in was in it."""
-    weights = weights.detach()
-    if weights.is_complex():
-        sound = bool(torch.isfinite(weights).all())
-    else:
-        sound = all(bool(torch.isfinite(end)) for end in weights.aminmax())
-    if not sound:
-        bad = problem.adjacency.segment_sum((~torch.isfinite(weights)).any(1).to(torch.float64)) > 0
+    lost = lost_rows(weights.detach())
+    if lost is not None:
+        bad = problem.adjacency.segment_sum(lost.to(torch.float64)) > 0
         outcome.status[bad & (outcome.status != code(Status.NOT_CONVERGED))] = code(Status.OVERFLOW)

@@ -124,10 +124,11 @@ class Problem:
         """``[graphs]``: ‖αℓ‖ of each graph."""
         if self.given is not None:
             return self.norms(self.given)
-        squares = self.initial.abs().square().sum(0)
+        peak = self.initial.abs().amax()
+        each: Tensor = peak * torch.linalg.vector_norm(self.initial / torch.where(peak > 0, peak, 1.0), dim=0)
         if self.labels is None:
-            return (self.adjacency.sizes.to(torch.float64) * squares[0]).sqrt()
-        return self.adjacency.segment_sum(squares[self.labels]).sqrt()
+            return self.adjacency.sizes.to(torch.float64).sqrt() * each[0]
+        return self.norms(each[self.labels].unsqueeze(1))
 
     @cached_property
     def transition_radius(self) -> float:
@@ -201,8 +202,14 @@ class Problem:
         return self.relative(self.norms(x - self.apply(x) - self.source))
 
     def norms(self, x: Tensor) -> Tensor:
-        """``[graphs]``: the norm of each graph's rows of ``x`` ``[n, k]``."""
-        return self.adjacency.segment_sum(x.abs().square().sum(1)).sqrt()
+        """``[graphs]``: the norm of each graph's rows of ``x`` ``[n, k]``, whatever their size.
+
+        Each graph's entries are divided by the largest before they are squared, so that nothing over- or underflows.
+        """
+        sizes = x.abs()
+        peak = self.adjacency.segment_max(sizes.amax(1))
+        sizes = sizes / torch.where(peak > 0, peak, 1.0)[self.adjacency.batch].unsqueeze(1)
+        return peak * self.adjacency.segment_sum(sizes.square().sum(1)).sqrt()
 
 
 def by_label(x: Tensor, matrices: Tensor, labels: Tensor | None) -> Tensor:
@@ -221,9 +228,9 @@ def sum_tensors(tensors: Iterable[Tensor]) -> Tensor:
     return functools.reduce(operator.add, tensors)
 
 
-def check_fit(automaton: Automaton, graph: Graph) -> None:
-    """Refuse a graph whose labels or edge types the automaton does not know."""
-    if automaton.labels > 1:
+def check_fit(automaton: Automaton, graph: Graph, labels: bool = True) -> None:
+    """Refuse a graph whose labels or edge types the automaton does not know; ``labels``: α or τ are read by them."""
+    if automaton.labels > 1 and (labels or (automaton.typed and automaton.transition_by == "node")):
         if graph.labels is None:
             raise ValueError(
                 f"the automaton has {automaton.labels} labels and the graph has none; "

@@ -61,14 +61,14 @@ class Series:
         while True:
             total.add(walks, coefficients)
             walks, coefficients, steps = problem.walk.push(walks), coefficients @ mu, steps + 1
-            size = torch.linalg.vector_norm(coefficients) if single else torch.linalg.matrix_norm(coefficients, 2)
+            size = _norm(coefficients)
             largest = _largest(walks, problem.counts_walks)
-            bound += largest * float(size) * coefficients.numel()
-            diverged = not largest * float(size) * slack < DIVERGED
+            bound += largest * size * coefficients.numel()
+            diverged = not largest * size * slack < DIVERGED
             # Without cycles the sum ends by itself, after as many steps as the longest path has.
             last = steps >= self.max_steps and not problem.walk.acyclic
-            if diverged or last or largest * float(size) * slack <= 1e3 * self.tolerance:
-                norm = self._norms(problem, walks, rescaled=exponent != 0)
+            if diverged or last or largest * size * slack <= 1e3 * self.tolerance:
+                norm = problem.norms(walks.unsqueeze(1) if single else walks)
                 residual = torch.where(norm > 0, problem.relative(norm * size), norm)
                 if diverged:
                     # Set the graphs that did it aside, so that the others can go on.
@@ -101,18 +101,6 @@ class Series:
         )
 
     @staticmethod
-    def _norms(problem: Problem, walks: Tensor, rescaled: bool) -> Tensor:
-        """‖W‖ of each graph. Rescaled for the sake of one, the squares of another's entries could underflow."""
-        peak: Tensor | float = 1.0
-        if rescaled:
-            peak = problem.adjacency.segment_max(walks.abs() if walks.dim() == 1 else walks.abs().amax(1))
-            each = torch.where(peak > 0, peak, 1.0)[problem.adjacency.batch]
-            walks = walks / (each if walks.dim() == 1 else each.unsqueeze(1))
-        return (
-            peak * problem.adjacency.segment_sum(walks.square() if walks.dim() == 1 else walks.square().sum(1)).sqrt()
-        )
-
-    @staticmethod
     def _radius_bound(problem: Problem, walks: Tensor, steps: int, exponent: int, lost: Tensor) -> Tensor:
         """ρ(A) is at most its norm and, for A ≥ 0, at most the largest count of T-step walks to the power 1/T.
 
@@ -128,6 +116,13 @@ class Series:
             if bool(known.all()):
                 return bound
         return torch.where(problem.walk.acyclic_graphs, 0.0, bound)
+
+
+def _norm(coefficients: Tensor) -> float:
+    """The 2-norm of a matrix ``[m, k]``, whatever the size of its entries."""
+    peak = float(coefficients.abs().amax())
+    unit = coefficients / peak if peak > 0 else coefficients
+    return peak * float(torch.linalg.vector_norm(unit) if len(unit) == 1 else torch.linalg.matrix_norm(unit, 2))
 
 
 def _largest(x: Tensor, nonnegative: bool = False) -> float:

@@ -80,7 +80,7 @@ def _solve(
     on_singular: OnSingular,
     dtype: torch.dtype | None,
 ) -> Solution:
-    check_fit(automaton, graph)
+    check_fit(automaton, graph, labels=source is None or automaton.final is not None)
     dtype = rounded_dtype(automaton, dtype)
     whole = Piece(automaton, graph, matrix, None if source is None else as_source(source, automaton, graph))
     pieces: list[tuple[Piece, Basis | None]] = [(piece, None) for piece in whole.parts]

@@ -27,8 +27,8 @@ from gape.solvers import AlgebraicOnlyWarning, LeastSquaresWarning, Status
 
 REPEATS = 20
 ENOUGH_SECONDS = 10.0
-# About how long the other side may take on each workload, and the graphs on which its pace is found out.
-OTHER_SECONDS = 10.0
+# About how long one run of the other side takes, on a sample, and the graphs on which its pace is found out.
+OTHER_SECONDS = 1.0
 PROBE = 50
 AGREE = (
     "Agree: of the first graphs those on which both give the same. Not where eigenvalues are multiple (any basis is "
@@ -98,7 +98,7 @@ def measure(
         }
         for comparison in comparisons(states):
             with console.status(f"{name}: timing {comparison.encoding}"):
-                timing = timed(work, comparison, 0.2 if quick else OTHER_SECONDS)
+                timing = timed(work, comparison, 0.02 if quick else OTHER_SECONDS)
             yield timing, circumstances
 
 
@@ -135,7 +135,7 @@ def _certificate(comparison: Comparison, work: Workload) -> str:
     solution = comparison.ours.solve(work.graph())
     solved = torch.tensor([status is not Status.LEAST_SQUARES for status in solution.status])
     ended = ", ".join(f"{number} {status.name.lower()}" for status, number in solution.counts().items())
-    return f"{ended}; residual ≤ {float(solution.residual[solved].max()):.0e}"
+    return f"{ended}; residual ≤ {float(solution.residual[solved].max()):.0e}" if bool(solved.any()) else ended
 
 
 def _agrees(comparison: Comparison, way: Way, graph: Any) -> bool:
@@ -156,7 +156,7 @@ def _other(work: Workload, way: Way, seconds: float) -> tuple[float, list[Any]]:
     graphs = single_graphs(work, max(len(probe), int(seconds / paces[best])), way.smallest)
     ready = [way.prepare(graph) for graph in graphs]
     with threadpool_limits(best):
-        pace = best_of(2, lambda: [way.compute(graph) for graph in ready]) / len(graphs)
+        pace = best_of(REPEATS, lambda: [way.compute(graph) for graph in ready]) / len(graphs)
     return pace, graphs
 
 

@@ -86,7 +86,9 @@ def runtime_table(results: Path) -> Table:
     notes = [
         "Ours: mean ± standard deviation of the runs, [n]: how many where not four. The other way: its best, on a "
         "sample of the graphs, scaled up; in brackets how many times faster ours is at its best, and on how many of "
-        "the graphs compared both give the same. Paper: 8-core Ryzen 7 3700X; another machine, so compare rows.",
+        "the graphs compared both give the same. Ours has the threads that are stated; the other way is one process "
+        "whose matrix products have as many of them as suit it best. Paper: 8-core Ryzen 7 3700X; another machine, so "
+        "compare rows.",
         AGREE,
     ]
     for name in SIZES:
@@ -104,7 +106,7 @@ def _entry(line: dict[str, Any] | None) -> Entry:
 
 
 def _other(line: dict[str, Any] | None) -> Entry:
-    if line is None:
+    if line is None or line["other"] is None:
         return Entry(MISSING)
     ratio = line["other"] / min(line["seconds"])
     return Entry(f"{line['other']:.1f} ({ratio:.{0 if ratio >= 10 else 1}f}×, {line['agree']}/{line['compared']})")

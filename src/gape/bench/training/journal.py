@@ -57,7 +57,7 @@ class Journal(Callback):
         self.scheduler.step(line["val_loss"])
         state.epoch, state.minutes = int(line["epoch"]), line["minutes"]
         # The better metric, and among equals the lower loss: accuracies of small sets are often equal.
-        metric = line[f"val_{metric_key(module)}"]
+        metric = line[f"val_{module.task.key}"]
         score = (_order(-metric if module.task.regression else metric), _order(-line["val_loss"]))
         if score > state.best_score or not state.best_weights:
             state.best_score, state.best_epoch, state.best_weights = score, state.epoch, copied(module.network)
@@ -103,11 +103,6 @@ class Journal(Callback):
 def _order(value: float) -> float:
     """What is not a number is worse than any number."""
     return -math.inf if math.isnan(value) else value
-
-
-def metric_key(module: Training) -> str:
-    """The name of the task's own metric among those that are computed."""
-    return module.task.key
 
 
 def _training(module: LightningModule) -> Training:

@@ -141,7 +141,7 @@ def test_a_basis_of_other_weights_is_refused(mode):
     weights = torch.full((graph.num_edges,), 0.01)
     weighted = Graph(graph.edge_index, graph.num_nodes, weights, graph.labels, graph.edge_type, graph.ptr)
     basis = walk_basis(weighted, **settings)
-    with pytest.raises(ValueError, match=r"other edges: those of graph 0 add up to .* give edge_weight, too"):
+    with pytest.raises(ValueError, match=r"other weights: those of graph 0 add up to .* give edge_weight, too"):
         one(graph.edge_index, graph.batch, **given, basis=basis)
     found = one(graph.edge_index, graph.batch, edge_weight=weights, **given, basis=basis)
     torch.testing.assert_close(found, one.encode(weighted))
@@ -156,6 +156,19 @@ def test_a_basis_of_other_signs_is_refused():
     with pytest.raises(ValueError, match="add up to 4 and -2 there and to 6 here; give edge_weight, too"):
         one(path.edge_index, num_nodes=4, basis=basis)
     one(path.edge_index, num_nodes=4, edge_weight=path.edge_weight.half(), basis=basis)
+
+
+@pytest.mark.parametrize("mode", ["node", "closed", "closed-length"])
+def test_a_basis_of_other_graphs_of_the_same_size_is_refused(mode):
+    path, star = (Graph.from_edges(e, undirected=True) for e in ([(0, 1), (1, 2), (2, 3)], [(0, 1), (0, 2), (0, 3)]))
+    one = layer(mode, **({"labels": 1} if mode == "closed-length" else {}))
+    basis = walk_basis(path, **one.basis_settings)
+    torch.testing.assert_close(one.encode(path, basis), one.encode(path))
+    shuffled = Graph(path.edge_index[:, torch.randperm(6, generator=torch.Generator().manual_seed(0))], 4)
+    one.encode(shuffled, basis)  # the order of the edges means nothing
+    for other in (star, Graph(torch.tensor([1, 0, 2, 3])[path.edge_index], 4)):
+        with pytest.raises(ValueError, match="other edges than those of graph 0, or for another order of its nodes"):
+            one.encode(other, basis)
 
 
 def test_graphs_in_a_list_get_bases_as_a_batch():

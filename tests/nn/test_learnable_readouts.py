@@ -1,5 +1,7 @@
 """Learnable automata read what the fixed ones read, and the slow, obvious sums over runs."""
 
+from itertools import pairwise
+
 import networkx as nx
 import pytest
 import torch
@@ -170,6 +172,12 @@ def test_directed_graphs_follow_their_edges(mode):
         torch.testing.assert_close(found[:, -one.machine.states :], last.sum(0))
     elif one.readout == "closed":
         torch.testing.assert_close(found[:, -one.machine.states :], last.diagonal(dim1=0, dim2=1).T)
+    else:
+        powers = [torch.linalg.matrix_power(big, t) for t in range(1, one.length + 1)]
+        runs = torch.stack([(single.flatten(1) @ power).reshape(single.shape) for power in powers], 2)  # u, v, T, k
+        bias = runs.flatten(2) @ one.linear.weight.T
+        for i, (a, b) in enumerate(pairwise(directed.ptr.tolist())):
+            torch.testing.assert_close(found[i, :, : b - a, : b - a], bias[a:b, a:b].permute(2, 1, 0))
 
 
 def test_closed_runs_of_all_lengths_on_directed_graphs_ask_for_a_length():

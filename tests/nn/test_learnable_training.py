@@ -1,5 +1,6 @@
 """Training keeps automata where their runs sum up; what was learned survives storage and half precision."""
 
+import inspect
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from learnable_cases import MODES, graphs, layer
 from torch_geometric.data import Data
 
 from gape import Graph
-from gape.nn import GAPE, DenseTransition, DiagonalTransition
+from gape.nn import GAPE, DenseTransition, DiagonalTransition, walk_basis
 
 
 def radius(one: GAPE) -> float:
@@ -231,6 +232,9 @@ def test_whitened_features_are_uncorrelated_over_the_training_set():
         ({"memory": "1"}, "memory must be a number, got '1'"),
         ({"damping": "0.9"}, "damping must be a number, got '0.9'"),
         ({"states": 0}, "at least 1"),
+        ({"labelling": "degree"}, "labelling='degree' needs the number of labels, got labels=1"),
+        ({"transition_by": "node"}, "transition_by='node' needs the number of labels, got labels=1"),
+        ({"learn": "no"}, "learn must be True or False, got 'no'"),
         ({"seed": 2.5, "transition_by": "node", "labels": 2}, "seed must be a whole number, got 2.5"),
         ({"seed": 2**63, "transition": "diagonal"}, f"seed must be at most {2**63 - 1}, got {2**63}"),
     ],
@@ -248,6 +252,42 @@ def test_negative_seeds_are_seeds(transition):
     assert torch.equal(first, again)
     assert not any(torch.equal(first, other) for other in others)
     assert not torch.equal(first[0], first[1])
+
+
+def test_forward_takes_what_it_promises():
+    parameters = inspect.signature(GAPE.forward).parameters
+    assert list(parameters) == [
+        *("self", "edge_index", "batch", "num_nodes", "edge_weight", "labels", "edge_type", "basis"),
+    ]
+    assert all(one.kind is one.KEYWORD_ONLY for name, one in parameters.items() if name in list(parameters)[3:])
+
+
+def test_runs_too_heavy_for_their_numbers_are_told_and_not_passed_on():
+    layers = [(8 * i + a, 8 * (i + 1) + b) for i in range(59) for a in range(8) for b in range(8)]
+    deep = torch.tensor(layers).T
+    with pytest.raises(ArithmeticError, match=r"to node \d+, of graph 0, weigh more than float32 holds.*'random_walk'"):
+        GAPE(4, seed=0)(deep)
+    assert bool(torch.isfinite(GAPE(4, seed=0, matrix="random_walk")(deep)).all())
+    broken = GAPE(4, seed=0)
+    with torch.no_grad():
+        broken.machine.initial.fill_(torch.nan)  # training went wrong: not the graph's fault
+    assert bool(broken(torch.tensor([[0, 1], [1, 0]])).isnan().all())
+
+
+@pytest.mark.parametrize("others", [{}, {"length": 20}, {"labels": 3}], ids=str)
+def test_untyped_closed_runs_keep_no_dense_tensor(others):
+    n, k, ring = 200, 16, torch.arange(200)
+    edges = torch.stack([torch.cat([ring, (ring + 1) % n]), torch.cat([(ring + 1) % n, ring])])
+    one, graph = GAPE(k, readout="closed", scaling="none", seed=0, **others), Graph(edges, n, labels=ring % 3)
+    basis, kept = walk_basis(graph, **one.basis_settings), {}
+
+    def keep(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes() // tensor.element_size()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        one.encode(graph, basis).sum().backward()
+    assert sum(kept.values()) < n * n * k / 2
 
 
 def test_inputs_that_do_not_fit_are_refused_with_the_reason():
@@ -268,6 +308,12 @@ def test_inputs_that_do_not_fit_are_refused_with_the_reason():
     layer("node").forward(graph.edge_index, graph.batch, num_nodes=torch.tensor(graph.num_nodes))
     with pytest.raises(ValueError, match=r"basis must be a WalkBasis.* got Graph"):
         layer("node").encode(graph, graph)
+    with pytest.raises(ValueError, match=r"expected edge_index, a plain tensor \[2, E\], got layout torch.sparse_coo"):
+        layer("node").forward(torch.eye(3).to_sparse())
+    with pytest.raises(ValueError, match=r"got shape \[\d+, 3\]; of one-hot rows take argmax\(1\)"):
+        layer("node-labels").forward(graph.edge_index, labels=torch.eye(3)[graph.labels])
+    with pytest.raises(ValueError, match="a batch needs edge_index, as forward does, got batch"):
+        layer("node", scaling="fixed").fit_scaling([{"batch": graph.batch}])
     with pytest.raises(ValueError, match=r"take edge_attr\[:, 0\]"):
         layer("typed-edge").forward(graph.edge_index, graph.batch, edge_type=graph.edge_type.unsqueeze(1))
     with pytest.raises(ValueError, match=f"one number of nodes, got len.batch.={graph.num_nodes}, len.labels.=3"):

@@ -8,7 +8,7 @@ from gape.nn import FeatureScaling
 
 def test_features_that_vary_are_batch_normalised():
     # momentum=None: a plain mean over all batches, as ours is over the first ten.
-    ours, theirs = FeatureScaling(4, "batch").double(), torch.nn.BatchNorm1d(4, eps=1e-8, momentum=None).double()
+    ours, theirs = FeatureScaling(4, "batch").double(), torch.nn.BatchNorm1d(4, eps=1e-20, momentum=None).double()
     generator = torch.Generator().manual_seed(0)
     for _ in range(5):
         rows = torch.randn(50, 4, generator=generator, dtype=torch.float64) * 10.0 ** torch.arange(-6, 2, 2)
@@ -36,6 +36,30 @@ def test_small_features_are_scaled_in_evaluation_from_the_first_batch_on():
         scaling.train()(10 * rows)
     # The first batches are forgotten, as BatchNorm forgets them.
     torch.testing.assert_close(scaling.eval()(10 * rows), torch.tensor([[1.0], [-1.0]]), rtol=1e-2, atol=0)
+
+
+@pytest.mark.parametrize("size", [1e-7, 1e-5, 1.0])
+def test_features_of_any_size_come_to_the_same_scale(size):
+    scaling = FeatureScaling(1, "batch")
+    assert float(scaling(torch.tensor([[size], [-size]]))[0]) == pytest.approx(1.0, rel=1e-4)
+    assert torch.equal(scaling(torch.zeros(5, 1)), torch.zeros(5, 1))
+
+
+@pytest.mark.parametrize("kind", ["batch", "fixed", "whitened"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_statistics_keep_their_precision_when_a_module_is_cast(kind, dtype):
+    rows = torch.rand(50, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows = torch.cat([rows, rows + 1e-4 * rows.square()], 1)  # told apart in the fourth digit
+    scaling = FeatureScaling(2, kind)
+    if kind == "batch":
+        scaling(rows)
+    else:
+        scaling.fit(rows)
+    scaling.eval()
+    exact = scaling(rows)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(scaling(rows), exact)
+    torch.testing.assert_close(scaling.to(dtype)(rows), exact)
 
 
 def test_one_row_is_scaled_as_in_evaluation():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -49,14 +50,23 @@ class FeatureScaling(nn.Module):
             raise ValueError(f"scaling must be 'batch', 'fixed', 'whitened' or 'none', got {kind!r}")
         self.kind = kind
         if kind == "batch":
-            # Long runs of strong damping vary little: the usual 1e-5 would hide them.
-            self.norm = nn.BatchNorm1d(features, eps=1e-8)
+            # Long runs of strong damping vary little: the usual 1e-5 would hide them. Only zeros are to stay zeros.
+            self.norm = nn.BatchNorm1d(features, eps=1e-20)
         elif self.from_training_set:
             # In float64: a component may be the small difference of large features.
             shape = (features,) if kind == "fixed" else (features, features)
             self.register_buffer("mean", torch.zeros(features, dtype=torch.float64))
             self.register_buffer("factor", torch.ones(shape, dtype=torch.float64))
             self.register_buffer("fitted", torch.tensor(False))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> FeatureScaling:
+        """What a module does when it is moved or cast; the statistics follow, but never to less precision."""
+        exact = [(part, name, buffer) for part in self.modules() for name, buffer in part.named_buffers(recurse=False)]
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for part, name, buffer in exact:
+            now = getattr(part, name)
+            setattr(part, name, buffer.to(now.device, torch.promote_types(buffer.dtype, now.dtype)))
+        return self
 
     @property
     def from_training_set(self) -> bool:
@@ -91,7 +101,8 @@ class FeatureScaling(nn.Module):
                     f"scaling={self.kind!r} needs the training set: call fit_scaling before use (fit of FeatureScaling)"
                 )
             shifted = features.to(self.mean.dtype) - self.mean
-            scaled = shifted * self.factor if self.kind == "fixed" else shifted @ self.factor
+            with torch.autocast(features.device.type, enabled=False):
+                scaled = shifted * self.factor if self.kind == "fixed" else shifted @ self.factor
             return scaled.to(features.dtype)
         if self.kind == "none":
             return features

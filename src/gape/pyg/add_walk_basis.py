@@ -10,24 +10,21 @@ from torch_geometric.data.datapipes import functional_transform
 
 from gape.arrays import whole_number
 from gape.graph import Graph
-from gape.nn.learnable.basis import PREFIX
+from gape.nn.learnable.basis import GRAPH_FIELDS, PREFIX
 from gape.nn.learnable.compute_basis import walk_basis
 from gape.pyg.graph_transform import GraphTransform
 from gape.typing import MatrixName
 from gape.walk import NAMES
-
-# One row per graph; the others have one per node.
-GRAPH_FIELDS = ("matrix", "radius", "weight", "spectrum", "complete")
 
 
 @functional_transform("add_walk_basis")
 class AddWalkBasis(GraphTransform):
     """Adds what :class:`gape.nn.GAPE` needs of a graph (Soga & Chiang, TMLR 2023), once and not in training.
 
-    Attributes ``walk_vectors`` ``[n, J]``, ``walk_scale`` ``[n]``, ``walk_spectrum`` ``[1, J]``, ``walk_returns``
-    ``[n, T]``, ``walk_radius``, ``walk_weight``, ``walk_matrix`` and ``walk_complete`` ``[1]``, those that are asked
-    for; PyG batches them by joining rows, and ``WalkBasis.of(batch)`` picks them up. :meth:`over` does a whole data set
-    at once.
+    Attributes ``walk_vectors`` ``[n, J]``, ``walk_scale`` ``[n]``, ``walk_spectrum`` ``[1, J]`` (``[1, J, J]`` if
+    directed), ``walk_returns`` ``[n, T]``, ``walk_weight`` ``[1, 2]``, ``walk_radius``, ``walk_edges``, ``walk_matrix``
+    and ``walk_complete`` ``[1]``, those that are asked for; PyG batches them by joining rows, and
+    ``WalkBasis.of(batch)`` picks them up. :meth:`over` does a whole data set at once.
 
     Args:
         matrix: the walk matrix, see :mod:`gape.walk`.

@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: Names of the attributes of PyG data that hold the fields of a :class:`WalkBasis`.
+#: Before the names of the fields of a :class:`WalkBasis`, as attributes of PyG data.
 PREFIX = "walk_"
+#: Fields with one row per graph; the others have one per node.
+GRAPH_FIELDS = ("matrix", "radius", "spectrum", "complete", "weight", "edges")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +29,8 @@ class WalkBasis:
         scale: ``[n]``, c when V is the basis of diag(1/c) Aᵀ diag(c), which is symmetric.
         complete: ``[graphs]``, whether V spans the whole space of the graph; if not, only all nodes alike.
         returns: ``[n, T]``, entries (Aᵗ)_vv for t = 1 … T.
-        weight: ``[graphs, 2]``, the sums of each graph's positive and negative edges, by which other edges are noticed.
+        weight: ``[graphs, 2]``, the sums of each graph's positive and negative edges: other weights are noticed by it.
+        edges: ``[graphs]``, a digest of each graph's edges: other edges are noticed by it.
     """
 
     matrix: Tensor
@@ -38,6 +41,7 @@ class WalkBasis:
     complete: Tensor | None = None
     returns: Tensor | None = None
     weight: Tensor | None = None
+    edges: Tensor | None = None
 
     @classmethod
     def of(cls, data: Any) -> WalkBasis | None:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gape.arrays import as_tensor, whole_number
 from gape.graph import Graph
+from gape.graph_checks import integers
 
 
 def batched_graph(
@@ -26,11 +27,13 @@ def batched_graph(
         >>> batched_graph(torch.tensor([[0, 2], [1, 3]]), torch.tensor([0, 0, 1, 1]))
         Graph(graphs=2, nodes=4, edges=2, directed)
     """
-    if not isinstance(edge_index, Tensor):
+    if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
+        got = type(edge_index).__name__ if not isinstance(edge_index, Tensor) else f"layout {edge_index.layout}"
         raise ValueError(
-            f"expected edge_index, a tensor [2, E], got {type(edge_index).__name__}; for PyG data call "
+            f"expected edge_index, a plain tensor [2, E], got {got}; for PyG data call "
             "layer(data.edge_index, data.batch, num_nodes=data.num_nodes)"
         )
+    edge_index = integers(edge_index, "edge_index")
     labels = None if labels is None else _row(labels, "labels", "x[:, 0]")
     edge_type = None if edge_type is None else _row(edge_type, "edge_type", "edge_attr[:, 0]")
     if batch is not None:
@@ -47,7 +50,9 @@ def _row(values: Any, name: str, column: str) -> Tensor:
     found = as_tensor(values, name)
     if found.dim() != 1:
         if found.dim() != 2 or found.shape[1] != 1:
-            raise ValueError(f"{name} must be a row of integers, got shape {list(found.shape)}")
+            raise ValueError(
+                f"{name} must be a row of integers, got shape {list(found.shape)}; of one-hot rows take argmax(1)"
+            )
         raise ValueError(f"{name} must be a row of {len(found)} integers, got shape {list(found.shape)}: take {column}")
     return found
 

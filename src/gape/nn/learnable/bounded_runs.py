@@ -42,14 +42,16 @@ class Course:
     length: int
     keep: bool
 
-    def follow(self, matrices: Tensor, source: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """What is read after each step, ``[r, T, k]``, and X before each step."""
+    def follow(self, matrices: Tensor, source: Tensor, keep: bool) -> tuple[Tensor, list[Tensor]]:
+        """What is read after each step, ``[r, T, k]``, and X before each step, if they are to be kept."""
         x = source.new_zeros(self.steps.num_nodes, self.width, source.shape[1])
         x.view(-1, source.shape[1]).index_copy_(0, self.rows, source)
         read, kept = source.new_empty(len(source), self.length, source.shape[1]), []
+        table = self.steps.table(x)
         for t in range(self.length):
-            kept.append(x)
-            x = self.steps.forward(x, matrices)
+            if keep:
+                kept.append(x)
+            x = self.steps.forward(x, matrices, table)
             read[:, t] = x.view(-1, source.shape[1]).index_select(0, self.rows)
         return read, kept
 
@@ -86,10 +88,10 @@ def runs_back(
         adjacency: which nodes belong to which graph.
         memory: GiB that may be kept for the backward pass.
     """
-    each = source.shape[1] * length * source.element_size()
-    keep = int(adjacency.sizes.square().sum()) * each <= memory * 2**30
-    # A chunk that is followed again has to fit by itself.
-    together = max(1, min(STARTS, int(memory * 2**30 / (len(source) * each))))
+    number = source.shape[1] * source.element_size()
+    keep = int(adjacency.sizes.square().sum()) * number * length <= memory * 2**30
+    # A chunk that is followed again has to fit by itself: all its steps, and the tables of all edge types.
+    together = max(1, min(STARTS, int(memory * 2**30 / (len(source) * number * (length + 2 * steps.types)))))
     size, largest = adjacency.sizes[adjacency.batch], int(adjacency.sizes.max())
     rows, found = [], []
     for start in range(0, largest, together):
@@ -123,8 +125,8 @@ class _Follow(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, matrices: Tensor, source: Tensor, course: Course) -> Tensor:
-        read, kept = course.follow(matrices.detach(), source.detach())
-        ctx.save_for_backward(matrices, source, *(kept if course.keep else ()))
+        read, kept = course.follow(matrices.detach(), source.detach(), course.keep)
+        ctx.save_for_backward(matrices, source, *kept)
         ctx.course = course
         return read
 
@@ -134,7 +136,7 @@ class _Follow(torch.autograd.Function):
         course: Course = ctx.course
         matrices, source, *kept = ctx.saved_tensors
         if not course.keep:
-            kept = course.follow(matrices, source)[1]
+            kept = course.follow(matrices, source, keep=True)[1]
         to_matrices = torch.zeros_like(matrices)
         gradient = torch.zeros_like(kept[0])
         for t in range(course.length - 1, -1, -1):

@@ -6,8 +6,8 @@ import torch
 
 from gape.graph import Graph
 from gape.nn.learnable.automaton import LearnableAutomaton
-from gape.nn.learnable.basis import WalkBasis
-from gape.nn.learnable.compute_basis import graph_weight
+from gape.nn.learnable.basis import GRAPH_FIELDS, WalkBasis
+from gape.nn.learnable.compute_basis import graph_edges, graph_weight
 from gape.walk import NAMES
 
 
@@ -33,13 +33,18 @@ def check_basis(basis: WalkBasis, graph: Graph, matrix: str) -> None:
     if not isinstance(basis, WalkBasis):
         raise ValueError(f"basis must be a WalkBasis, such as WalkBasis.of(data), got {type(basis).__name__}")
     if basis.matrix.numel() and bool((basis.matrix != NAMES.index(matrix)).any()):
-        found = NAMES[int(basis.matrix[0])]
+        found = NAMES[int(basis.matrix[basis.matrix != NAMES.index(matrix)][0])]
         raise ValueError(f"the basis is for matrix={found!r}, the layer walks on {matrix!r}")
     rows = {name: len(value) for name, value in basis.tensors().items()}
-    graphs = {rows[name] for name in ("matrix", "radius", "weight", "spectrum", "complete") if name in rows}
-    nodes = {rows[name] for name in ("vectors", "scale", "returns") if name in rows}
+    graphs = {number for name, number in rows.items() if name in GRAPH_FIELDS}
+    nodes = {number for name, number in rows.items() if name not in GRAPH_FIELDS}
     if graphs != {graph.num_graphs} or nodes - {graph.num_nodes}:
         raise ValueError(f"the basis is for other graphs: its rows are {rows}, the graphs are {graph!r}")
+    if basis.edges is not None and len(other := (basis.edges != graph_edges(graph)).nonzero()):
+        raise ValueError(
+            f"the basis is for other edges than those of graph {int(other[0])}, or for another order of its nodes; "
+            "compute it from the edges as they are now, and give each batch its own"
+        )
     if basis.weight is not None:
         _check_weight(basis.weight, graph)
 
@@ -55,6 +60,6 @@ def _check_weight(weight: torch.Tensor, graph: Graph) -> None:
         there, here = (" and ".join(f"{part:g}" for part in side[at].tolist() if part) or 0 for side in (known, given))
         hint = "edge_weight, too" if graph.edge_weight is None else "the same edge_weight"
         raise ValueError(
-            f"the basis is for other edges: those of graph {at} add up to {there} there and to {here} here; give "
+            f"the basis is for other weights: those of graph {at} add up to {there} there and to {here} here; give "
             f"{hint}, or compute the basis from the edges as they are now"
         )

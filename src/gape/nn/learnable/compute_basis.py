@@ -10,6 +10,7 @@ from torch import Tensor
 from gape.encodings.blocks import blocks, spread_rows
 from gape.encodings.powers import PowerDiagonals
 from gape.graph import Graph
+from gape.hashing import digest_edges
 from gape.nn.learnable.basis import WalkBasis
 from gape.nn.learnable.unit_walk import unit_walk, walk_radius
 from gape.solvers.krylov import Krylov
@@ -49,7 +50,7 @@ def walk_basis(
         raise ValueError(f"vectors and returns must not be negative, got {vectors} and {returns}")
     radius = walk_radius(graph, matrix)
     kind = torch.full((graph.num_graphs,), NAMES.index(matrix), device=graph.device)
-    found = WalkBasis(kind, radius, weight=graph_weight(graph))
+    found = WalkBasis(kind, radius, weight=graph_weight(graph), edges=graph_edges(graph))
     if returns:
         found = replace(found, returns=return_weights(unit_walk(graph, matrix, radius), returns))
     largest = int(graph.sizes.max()) if graph.num_graphs else 0
@@ -78,6 +79,13 @@ def graph_weight(graph: Graph) -> Tensor:
     each = total.new_ones(graph.num_edges) if graph.edge_weight is None else graph.edge_weight.detach().to(total)
     signed = torch.stack([each.clamp(min=0), each.clamp(max=0)], dim=1)
     return total.index_add_(0, graph.batch[graph.edge_index[0]], signed)
+
+
+def graph_edges(graph: Graph) -> Tensor:
+    """``[graphs]``: a digest of each graph's edges, in any order and whatever their weights."""
+    source, target = graph.edge_index
+    local, batch = graph.adjacency.local, graph.batch
+    return digest_edges(local[source], local[target], torch.zeros_like(source), batch[source], graph.num_graphs)
 
 
 def return_weights(walk: WalkMatrix, length: int) -> Tensor:

@@ -15,8 +15,9 @@ from gape.nn.learnable.automaton import LearnableAutomaton, TransitionBy, Transi
 from gape.nn.learnable.basis import WalkBasis, enough_vectors
 from gape.nn.learnable.batched_graph import batched_graph
 from gape.nn.learnable.graph_runs import GraphRuns
-from gape.nn.learnable.settings import check_settings, check_walk
+from gape.nn.learnable.settings import check_labels, check_settings, check_walk
 from gape.nn.scaling import FeatureScaling, Scaling
+from gape.solvers.outcome import lost_rows
 from gape.typing import MatrixName, ReadoutName
 
 
@@ -80,6 +81,7 @@ class GAPE(nn.Module):
         check_settings(
             readout, length, out_channels, transition_by, damping, final, labelling, scaling=scaling, learn=learn
         )
+        check_labels(labels, labelling, transition_by)
         check_walk(matrix, memory)
         self.readout, self.length, self.matrix, self.memory = readout, length, matrix, memory
         self.labelling, self.damping, self.out_channels = labelling, damping, out_channels
@@ -188,7 +190,22 @@ class GAPE(nn.Module):
             if self.machine.final is not None:
                 final = self.machine.final.T.to(found.dtype)
                 found = found * (final if self.machine.labels == 1 else final[graph.labels]).unsqueeze(1)
-            return found.flatten(1).to(self.machine.dtype)
+            found = found.flatten(1).to(self.machine.dtype)
+            self._check_range(found, graph)
+            return found
+
+    def _check_range(self, found: Tensor, graph: Graph) -> None:
+        """Refuse weights beyond the number format, unless it is the parameters that are not finite."""
+        lost = lost_rows(found.detach())
+        if lost is None or not all(bool(torch.isfinite(one).all()) for one in self.machine.parameters()):
+            return
+        node = int(lost.nonzero()[0])
+        dtype = str(found.dtype).removeprefix("torch.")
+        raise ArithmeticError(
+            f"runs to node {node}, of graph {int(graph.batch[node])}, weigh more than {dtype} holds. Where a graph has "
+            f"no cycle nothing divides its weights, and runs through many layers grow: build the layer with "
+            f"matrix='random_walk', got matrix={self.matrix!r}, or with a length"
+        )
 
     @torch.no_grad()
     def fit_scaling(self, batches: Iterable[Mapping[str, Any] | Graph | tuple[Graph, WalkBasis | None]]) -> None:
@@ -217,6 +234,10 @@ class GAPE(nn.Module):
             known = list(inspect.signature(self.forward).parameters)
             if unknown := [name for name in batch if name not in known]:
                 raise ValueError(f"forward has no argument {', '.join(map(str, unknown))}; it has {', '.join(known)}")
+            if "edge_index" not in batch:
+                raise ValueError(
+                    f"a batch needs edge_index, as forward does, got {', '.join(map(str, batch)) or 'nothing'}"
+                )
             return self._given(**batch)
         graph, basis = batch if isinstance(batch, tuple) and len(batch) == 2 else (batch, None)
         if not isinstance(graph, Graph):
@@ -235,5 +256,9 @@ class GAPE(nn.Module):
         shown["transition_by"] = machine.transition_by
         if machine.by_edge > 1:
             shown["edge_types"] = machine.by_edge
-        shown |= {"matrix": self.matrix, "damping": self.damping}
+        shown |= {"matrix": self.matrix, "damping": self.damping, "scaling": self.scaling.kind}
+        if machine.final is not None:
+            shown["final"] = True
+        if not machine.initial.requires_grad:
+            shown["learn"] = False
         return ", ".join(f"{name}={value!r}" for name, value in shown.items())

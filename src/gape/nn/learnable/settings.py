@@ -29,6 +29,8 @@ def check_settings(
         positive(length, "length")
     if out_channels is not None:
         positive(out_channels, "out_channels")
+    if not isinstance(learn, bool):
+        raise ValueError(f"learn must be True or False, got {learn!r}")
     _number(damping, "damping")
     if not 0 < damping <= (1.0 if length else 1.0 - 1e-6):
         bound = "1" if length else "1 - 1e-6 (1 itself with a length)"
@@ -47,6 +49,14 @@ def check_settings(
             "scaling='whitened' takes the principal components once, and those of an automaton that is learned move; "
             "give learn=False, or scaling='batch' or 'fixed'"
         )
+
+
+def check_labels(labels: int, labelling: str, transition_by: str) -> None:
+    """Refuse a single label where labels are to be read."""
+    if labels == 1 and labelling == "degree":
+        raise ValueError("labelling='degree' needs the number of labels, got labels=1; give labels=8, say")
+    if labels == 1 and transition_by == "node":
+        raise ValueError("transition_by='node' needs the number of labels, got labels=1: one label is one transition")
 
 
 def check_walk(matrix: str, memory: float) -> None:

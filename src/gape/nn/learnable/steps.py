@@ -64,9 +64,12 @@ class Steps:
         rows = number[rows % old] + rows // old * new
         return Steps(rows, number[self.target[inside]], self.weights[inside], sizes, self.types)
 
-    def forward(self, x: Tensor, matrices: Tensor) -> Tensor:
+    def table(self, x: Tensor) -> Tensor:
+        """Room for the products of a step, ``[R, n, c, k]``, to be used for many."""
+        return x.new_empty(self.types, *x.shape)
+
+    def forward(self, x: Tensor, matrices: Tensor, table: Tensor) -> Tensor:
         """``[n, c, k]`` one step on, for ``matrices`` ``[labels or 1, R, k, k]``."""
-        table = x.new_empty(self.types, *x.shape)
         for label, a, b in self._groups:
             for kind in range(self.types):
                 torch.mm(_flat(x[a:b]), matrices[label, kind], out=_flat(table[kind, a:b]))

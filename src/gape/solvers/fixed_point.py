@@ -42,7 +42,7 @@ class FixedPoint:
 
     def run(self, problem: Problem) -> Outcome:
         bound = contraction(problem)
-        x, residual, radius, steps = self.solve(problem, problem.apply, problem.source)
+        x, residual, radius, steps = self.solve(problem, problem.apply, problem.source, estimate=True)
         known = below_one(bound)
         radius = torch.where(known, torch.minimum(bound, radius), radius)
         status = judge(residual, radius, tolerance=self.tolerance, exhausted=False)
@@ -64,14 +64,17 @@ class FixedPoint:
             settled=False,
         )
 
-    def solve(self, problem: Problem, apply: Operator, source: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+    def solve(
+        self, problem: Problem, apply: Operator, source: Tensor, estimate: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor, int]:
         """``X = apply(X) + source`` for any ``source`` ``[n, k]``.
 
-        Returns X, the relative residual and an estimate of the operator's radius per graph, and the steps.
+        Returns X, the relative residual and, if asked for, an estimate of the operator's radius per graph (else less
+        than that), and the steps.
         """
         if problem.walk.acyclic or bool((contraction(problem) < 0.8).all()):
             return self._sum(problem, apply, source)
-        return self._gmres(problem, apply, source)
+        return self._gmres(problem, apply, source, estimate)
 
     def _sum(self, problem: Problem, apply: Operator, source: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
         size = problem.norms(source)
@@ -86,7 +89,9 @@ class FixedPoint:
                 return total, residual, contraction(problem), steps
             total = total + term
 
-    def _gmres(self, problem: Problem, apply: Operator, source: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+    def _gmres(
+        self, problem: Problem, apply: Operator, source: Tensor, estimate: bool
+    ) -> tuple[Tensor, Tensor, Tensor, int]:
         padding = Padding(problem.adjacency)
         columns = source.shape[1]
 
@@ -103,7 +108,8 @@ class FixedPoint:
             process = Arnoldi(on_vectors, padding.pad(left).reshape(padding.graphs, -1))
             y = self._cycle(process, size)
             steps += process.steps
-            radius = torch.maximum(radius, torch.linalg.eigvals(process.h).abs().amax(1))
+            if estimate:
+                radius = torch.maximum(radius, torch.linalg.eigvals(process.h).abs().amax(1))
             update = (y.unsqueeze(1) @ process.vectors).squeeze(1)
             x = x + padding.unpad(update.reshape(padding.graphs, padding.size, columns))
             left = source + apply(x) - x
@@ -125,8 +131,8 @@ class FixedPoint:
             system = torch.eye(h.shape[1], h.shape[2], dtype=h.dtype, device=h.device) - h
             right = torch.zeros(*h.shape[:2], 1, dtype=h.dtype, device=h.device)
             right[:, 0, 0] = process.start_norm.to(h.dtype)
-            # Spaces that have stopped growing leave zero rows and columns behind, hence a pseudo-inverse.
-            y: Tensor = torch.linalg.pinv(system, rtol=1e-13) @ right
+            # Spaces that have stopped growing leave zero rows and columns behind, hence a rank.
+            y = _shortest(system, right)
             gap = torch.linalg.vector_norm(system @ y - right, dim=(1, 2))
             if done or bool((gap <= 0.5 * self.tolerance * size).all()):
                 return y.squeeze(-1)
@@ -140,6 +146,15 @@ def contraction(problem: Problem) -> Tensor:
     """
     norms = problem.walk.two_norm_bounds if problem.typed else problem.walk.norm_bounds
     return torch.where(problem.walk.acyclic_graphs, 0.0, problem.transition_radius * norms)
+
+
+def _shortest(system: Tensor, right: Tensor) -> Tensor:
+    """The shortest least-squares solution, whatever the rank."""
+    if system.device.type == "cpu":  # the only device whose lstsq finds the rank
+        found: Tensor = torch.linalg.lstsq(system, right, rcond=1e-13, driver="gelsy").solution
+    else:
+        found = torch.linalg.pinv(system, rtol=1e-13) @ right
+    return found
 
 
 def _ratio(norm: Tensor, size: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from gape.solvers.basis import Basis
 from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.kronecker import operator_matrices
 from gape.solvers.outcome import SINGULAR_GAP
-from gape.solvers.problem import Problem, by_label
+from gape.solvers.problem import Problem
 from gape.solvers.projected import Triangular
 from gape.solvers.schur import Schur
 from gape.solvers.spectral import Spectral
@@ -161,7 +161,7 @@ class EdgeSystem:
         if problem.edge_type is not None:
             moved = (behind[source].unsqueeze(1) @ mu[problem.edge_type]).squeeze(1)
         elif problem.typed:
-            moved = by_label(behind, mu, problem.labels)[source]
+            moved = problem.by_label(behind, mu)[source]
         else:
             moved = (behind @ mu)[source]
         return to_transition, (moved.conj() * ahead[target]).sum(1).real

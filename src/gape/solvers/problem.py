@@ -164,7 +164,7 @@ class Problem:
         if not self.typed:
             return self.walk.push(x @ self.transition)
         if self.edge_type is None:
-            return self.walk.push(by_label(x, self.transition, self.labels))
+            return self.walk.push(self.by_label(x, self.transition))
         return sum_tensors(walk.push(x @ mu) for walk, mu in zip(self.walks_by_type, self.transition, strict=True))
 
     def adjoint(self, z: Tensor) -> Tensor:
@@ -172,8 +172,24 @@ class Problem:
         if not self.typed:
             return self.walk.pull(z) @ self.transition.mH
         if self.edge_type is None:
-            return by_label(self.walk.pull(z), self.transition.mH, self.labels)
+            return self.by_label(self.walk.pull(z), self.transition.mH)
         return sum_tensors(walk.pull(z) @ mu.mH for walk, mu in zip(self.walks_by_type, self.transition, strict=True))
+
+    def by_label(self, x: Tensor, matrices: Tensor) -> Tensor:
+        """Each row of ``x`` ``[n, k]`` times the matrix of its label."""
+        if self.labels is None:
+            return x @ matrices[0]
+        order, place, sizes = self._label_order
+        groups = torch.split(x[order], sizes)
+        return torch.cat([rows @ matrix for rows, matrix in zip(groups, matrices, strict=True) if len(rows)])[place]
+
+    @cached_property
+    def _label_order(self) -> tuple[Tensor, Tensor, list[int]]:
+        """The nodes sorted by label, the place of each there, and how many have each label."""
+        assert self.labels is not None
+        order = torch.argsort(self.labels, stable=True)
+        sizes = torch.bincount(self.labels, minlength=len(self.transition)).tolist()
+        return order, torch.argsort(order), sizes
 
     @cached_property
     def walks_by_type(self) -> list[WalkMatrix]:
@@ -210,18 +226,6 @@ class Problem:
         peak = self.adjacency.segment_max(sizes.amax(1))
         sizes = sizes / torch.where(peak > 0, peak, 1.0)[self.adjacency.batch].unsqueeze(1)
         return peak * self.adjacency.segment_sum(sizes.square().sum(1)).sqrt()
-
-
-def by_label(x: Tensor, matrices: Tensor, labels: Tensor | None) -> Tensor:
-    """Each row of ``x`` ``[n, k]`` times the matrix of its label."""
-    if labels is None:
-        return x @ matrices[0]
-    out = x.new_zeros(x.shape, dtype=torch.promote_types(x.dtype, matrices.dtype))
-    for label, matrix in enumerate(matrices):
-        rows = (labels == label).nonzero().flatten()
-        if len(rows):
-            out = out.index_copy(0, rows, x[rows] @ matrix)
-    return out
 
 
 def sum_tensors(tensors: Iterable[Tensor]) -> Tensor:

@@ -131,11 +131,10 @@ class FixedPoint:
             system = torch.eye(h.shape[1], h.shape[2], dtype=h.dtype, device=h.device) - h
             right = torch.zeros(*h.shape[:2], 1, dtype=h.dtype, device=h.device)
             right[:, 0, 0] = process.start_norm.to(h.dtype)
-            # Spaces that have stopped growing leave zero rows and columns behind, hence a rank.
-            y = _shortest(system, right)
-            gap = torch.linalg.vector_norm(system @ y - right, dim=(1, 2))
+            # What the columns of the system leave of the right side is along the last column of a complete Q.
+            gap = (torch.linalg.qr(system, mode="complete").Q[:, :1, -1].abs() * right[:, 0].abs()).squeeze(1)
             if done or bool((gap <= 0.5 * self.tolerance * size).all()):
-                return y.squeeze(-1)
+                return _shortest(system, right).squeeze(-1)
 
 
 def contraction(problem: Problem) -> Tensor:
@@ -149,9 +148,9 @@ def contraction(problem: Problem) -> Tensor:
 
 
 def _shortest(system: Tensor, right: Tensor) -> Tensor:
-    """The shortest least-squares solution, whatever the rank."""
+    """The shortest least-squares solution: where the operator is singular the system may be, too."""
     if system.device.type == "cpu":  # the only device whose lstsq finds the rank
-        found: Tensor = torch.linalg.lstsq(system, right, rcond=1e-13, driver="gelsy").solution
+        found: Tensor = torch.linalg.lstsq(system, right, rcond=1e-13, driver="gelsd").solution
     else:
         found = torch.linalg.pinv(system, rtol=1e-13) @ right
     return found

@@ -46,7 +46,7 @@ def fixed(encoding: encodings.Encoding, width: int) -> Callable[[], tuple[Encode
 
 def automaton(**settings) -> Callable[[], tuple[Encoder, Given]]:
     def make() -> tuple[Encoder, Given]:
-        layer = GAPE(states=STATES, out_channels=80, **settings)
+        layer = GAPE(**{"states": STATES, "out_channels": 80, **settings})
         needed = layer.basis_settings
         return GAPEEncoder(layer), lambda graph, x: WalkInput(labels=x, basis=walk_basis(graph, **needed))
 
@@ -85,6 +85,8 @@ TASKS = {
             "RW + learned typed closed": Side(typed_beside_walks, "RW", 1.5),
             "learned node": Side(automaton(), "RW"),
             "learned closed": Side(automaton(readout="closed"), "RW"),
+            "learned typed node": Side(automaton(states=8, labels=28, transition_by="node"), "RW"),
+            "the same, 10 lengths": Side(automaton(states=8, labels=28, transition_by="node", length=10), "RW"),
         },
     ),
 }

@@ -16,6 +16,7 @@ SHOWN = {
     "certificates.py": "{'RUN_SUM': 2}",
     "pyg_data_set.py": ", random_walk=[",
     "pyg_gps_model.py": "accuracy 1.00",
+    "pyg_learnable.py": "transition_by='node': accuracy 1.00",
     "pyg_large_graph.py": "whole graph: (20000, 16)",
     "rrwp.py": "(10, 10, 5)",
     "store.py": "found: (3200, 64)",

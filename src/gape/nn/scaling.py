@@ -77,6 +77,8 @@ class FeatureScaling(nn.Module):
         """Take mean and scale of ``[rows, features]``; what never varies is only shifted, or left out if whitened."""
         if not self.from_training_set:
             raise ValueError(f"scaling={self.kind!r} has nothing to fit; ask for scaling='fixed' or 'whitened'")
+        if not isinstance(features, Tensor) or features.dim() != 2:
+            raise ValueError(f"fit takes the features of the training nodes, a tensor [nodes, k], got {_got(features)}")
         if not len(features):
             raise ValueError("scales come from the nodes of the training set, got none")
         rows, error = features.detach().double(), ROUNDING[torch.promote_types(features.dtype, torch.float32)]
@@ -132,3 +134,7 @@ class FeatureScaling(nn.Module):
             mean, variance = norm.running_mean.to(dtype), norm.running_var.to(dtype)
         deviation = (variance + (ALIKE * mean).square() + norm.eps).sqrt()
         return (features - mean) / deviation * norm.weight.to(dtype) + norm.bias.to(dtype)
+
+
+def _got(value: object) -> str:
+    return f"shape {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__

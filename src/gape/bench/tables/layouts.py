@@ -163,6 +163,8 @@ _TABLES: Mapping[str, Layout] = {
             RowOf("without RW", "gape-learned-typed-alone"),
             RowOf("RW alone", "rw"),
             RowOf("whitened RW alone", "rw", {"scaling": "whitened"}),
+            RowOf("scaled RW alone", "rw", {"scaling": "fixed"}),
+            RowOf("learned, typed, closed, beside scaled RW", "gape-learned-typed", {"scaling": "fixed"}),
         ),
         (ColumnOf("ZINC, short schedule", "zinc", _QUICK),),
     ),
@@ -171,7 +173,7 @@ _TABLES: Mapping[str, Layout] = {
         (
             *_as_in_comparison("rw"),
             RowOf("RW, 20 steps", "rw", {"encoding.length": "20"}),
-            RowOf("RW, 20 steps, scaled", "rw", {"encoding.length": "20", "scaling": "fixed"}, only=_WITHOUT_TYPES),
+            RowOf("RW, 20 steps, scaled", "rw", {"encoding.length": "20", "scaling": "fixed"}),
             RowOf("RW, 20 steps, whitened", "rw", {"encoding.length": "20", "scaling": "whitened"}),
             *_as_in_comparison("gape"),
             RowOf("GAPE in float64, whitened", "gape", {"encoding.dtype": "float64", "scaling": "whitened"}),

@@ -31,7 +31,7 @@ ENOUGH_SECONDS = 10.0
 OTHER_SECONDS = 1.0
 PROBE = 50
 AGREE = (
-    "Agree: of the first graphs those on which both give the same. Not where eigenvalues are multiple (any basis is "
+    "Agree: of up to 200 graphs those on which both give the same. Not where eigenvalues are multiple (any basis is "
     "right), where a graph has several parts (others drop one trivial eigenvector only), or where the equation of a "
     "star variant is singular (SciPy does not say so)."
 )

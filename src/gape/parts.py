@@ -1,13 +1,17 @@
-"""A batch cut into parts: runs of whole graphs that are small enough to work on in cache."""
+"""A batch cut into parts: runs of whole graphs small enough to work on in cache, or graphs of nearly the same size."""
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 # A part has at most about so many edges and nodes: a sparse product then stays inside the processor's cache.
 # And so many pairs of nodes, padded: dense matrices of its graphs then stay within 256 MB.
 PART_EDGES = 3 << 19
 PART_NODES = 160_000
 PART_PAIRS = 1 << 25
+# What work of its own for one more group costs, in the n³ of a dense matrix.
+GROUP_COST = 2_500_000
 
 
 def part_bounds(ptr: NDArray[np.int64], edge_ptr: NDArray[np.int64]) -> list[int]:
@@ -45,3 +49,29 @@ def part_bounds(ptr: NDArray[np.int64], edge_ptr: NDArray[np.int64]) -> list[int
             stop = start + max(1, int(padded.argmax()))
         bounds.append(stop)
     return bounds
+
+
+def near_sizes(sizes: Tensor) -> list[Tensor]:
+    """Which graphs to pad together where work grows with the cube of the largest.
+
+    Of all graphs together and of classes by octaves, halves and quarters of octaves the cheapest.
+
+    Args:
+        sizes: ``[graphs]``, numbers of nodes.
+
+    Example:
+        >>> [len(group) for group in near_sizes(torch.tensor([10, 33, 11, 34] * 5000))]
+        [10000, 10000]
+        >>> near_sizes(torch.tensor([10, 40]))
+        [tensor([0, 1])]
+    """
+
+    def cost(groups: list[Tensor]) -> int:
+        return sum(len(group) * int(sizes[group].max()) ** 3 + GROUP_COST for group in groups)
+
+    choices = [[torch.arange(len(sizes), device=sizes.device)]]
+    if cost(choices[0]) > 3 * GROUP_COST:
+        octave = sizes.clamp(min=1).to(torch.float64).log2()
+        classes = [(octave * fineness).floor() for fineness in (1, 2, 4)]
+        choices += [[(of == each).nonzero().flatten() for each in torch.unique(of)] for of in classes]
+    return min(choices, key=cost)

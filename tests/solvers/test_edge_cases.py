@@ -1,11 +1,14 @@
 """Promises at the edges: no runs at all, mates of another kind, weights at the ends of the number range."""
 
+import random
+
 import networkx as nx
 import numpy as np
 import pytest
 import torch
 
 import gape
+from gape.parts import near_sizes
 from gape.solvers import FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
 from gape.solvers.problem import Problem
 from tests.solvers.oracle import dense_adjacency, kronecker_system, kronecker_weights
@@ -158,7 +161,7 @@ def test_an_acyclic_graph_keeps_its_finite_sum_beside_graphs_with_cycles(nodes, 
     together = gape.solve(automaton, [TRIANGLE, path(nodes), TRIANGLE, path(3)])
     assert [s.name for s in together.status] == ["ALGEBRAIC", "RUN_SUM", "ALGEBRAIC", "RUN_SUM"]
     assert torch.equal(together.weights[3 : 3 + nodes], alone.weights)
-    assert together.solver == ["Krylov", "Series", "Krylov", "Series"]
+    assert together.solver == ["Spectral", "Series", "Spectral", "Series"]
     assert torch.equal(together.spectral_radius[[1, 3]], torch.zeros(2, dtype=torch.float64))
 
 
@@ -364,3 +367,24 @@ def test_krylov_on_trees_is_as_exact_as_it_says():
     residual = weights - machine.initial.numpy().T - matrix.T @ weights @ mu
     assert np.abs(residual).max() <= 1e-12 * np.abs(weights).max()
     np.testing.assert_allclose(weights, kronecker_weights(machine, tree, matrix), rtol=1e-10)
+
+
+@pytest.mark.parametrize("undirected", [True, False])
+def test_graphs_of_many_sizes_are_padded_in_groups_and_come_back_in_their_order(undirected):
+    rng = random.Random(0)
+    sizes = [rng.randint(1, 40) for _ in range(1000)]
+    groups = near_sizes(torch.tensor(sizes))
+    assert len(groups) > 1
+    assert sorted(torch.cat(groups).tolist()) == list(range(1000))
+    graphs = [gape.as_graph(nx.gnp_random_graph(n, 0.3, seed=i, directed=not undirected)) for i, n in enumerate(sizes)]
+    solver = Spectral() if undirected else Schur()
+    automaton = gape.Automaton.random(states=3, damping=0.3)
+    together = gape.solve(automaton, graphs, solver=solver)
+    assert together.solver == [type(solver).__name__] * 1000
+    assert float(together.residual.max()) <= 1e-10
+    rows = together.weights.split(sizes)
+    for i in range(0, 1000, 50):
+        alone = gape.solve(automaton, graphs[i], solver=Kronecker())
+        torch.testing.assert_close(rows[i], alone.weights, rtol=1e-8, atol=1e-8)
+        assert together.status[i] == alone.status[0]
+        assert float(together.spectral_radius[i]) == pytest.approx(float(alone.spectral_radius), abs=1e-6)

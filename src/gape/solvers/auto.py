@@ -28,18 +28,19 @@ class Auto:
     1. transitions per node label or edge type: :class:`FixedPoint`;
     2. ρ(μ)·‖A‖ ≤ 0.7 on every graph, so that the sum over runs converges fast: :class:`Series`;
     3. no graph has a cycle, so that the sum is finite: :class:`Series`;
-    4. at most 8 labels have runs, or a graph is too large for a dense matrix: :class:`Krylov`;
-    5. symmetric walk matrix: :class:`Spectral`; otherwise :class:`Schur`.
+    4. a graph is too large for a dense matrix: :class:`Krylov`;
+    5. more than 8 labels have runs: :class:`Spectral` if the walk matrix is symmetric, otherwise :class:`Schur`;
+    6. symmetric walk matrix, and no graph has more than 48 nodes: :class:`Spectral`; otherwise :class:`Krylov`.
 
     Graphs without cycles that share a batch with others are solved apart, by rule 3. Graphs on which Krylov runs out
     of steps go on to rule 5, if they are small enough for it; where Spectral is what follows, that is after half as
-    many steps as the largest graph has nodes (24 to 256), or after 24 if these did not bring half of the graphs nearer
+    many steps as the largest graph has nodes (up to 256), or after 24 if these did not bring half of the graphs nearer
     to their solution.
 
     Args:
         tolerance: relative residual asked of the iterative solvers; if ``None`` 1e-12, or 1e-10 for weights that
             are rounded to float32 (whose own rounding is a thousand times coarser).
-        dense_nodes: largest graph that rule 5 takes.
+        dense_nodes: largest graph that is made a dense matrix.
     """
 
     tolerance: float | None = None
@@ -57,7 +58,7 @@ class Auto:
             >>> Auto().choose(Automaton.random(states=4, damping=0.02), ring)
             Series(tolerance=1e-12, max_steps=10000)
             >>> Auto().choose(Automaton.random(states=4, damping=0.9), ring)
-            Krylov(tolerance=1e-12, max_steps=24, give_up=24)
+            Spectral(max_nodes=4096)
         """
         return self.pick(Problem.of(automaton, graph, matrix))
 
@@ -67,21 +68,20 @@ class Auto:
             return FixedPoint(tolerance)
         if self._converges_fast(problem) or problem.walk.acyclic:
             return Series(tolerance)
-        if len(problem.used_labels) <= 8 or int(problem.adjacency.sizes.max()) > self.dense_nodes:
-            return self._krylov(problem, tolerance)
-        return self.dense(problem)
+        largest = int(problem.adjacency.sizes.max())
+        if largest > self.dense_nodes:
+            return Krylov(tolerance)
+        if len(problem.used_labels) > 8:
+            return self.dense(problem)
+        if problem.walk.similarity is None:
+            return Krylov(tolerance)
+        # Not beyond where all eigenvectors are cheaper (J²n operations against some 4n³).
+        steps = min(largest // 2, Krylov.max_steps)
+        return Krylov(tolerance, steps, give_up=FEW_STEPS) if steps > FEW_STEPS else Spectral()
 
     def dense(self, problem: Problem) -> Spectral | Schur:
         """What rule 5 says."""
         return Spectral() if problem.walk.similarity is not None else Schur()
-
-    def _krylov(self, problem: Problem, tolerance: float) -> Krylov:
-        """Not beyond where all eigenvectors are cheaper, if they can be had (J²n operations against some 4n³)."""
-        largest = int(problem.adjacency.sizes.max())
-        if problem.walk.similarity is None or largest > self.dense_nodes:
-            return Krylov(tolerance)
-        steps = min(max(FEW_STEPS, largest // 2), Krylov.max_steps)
-        return Krylov(tolerance, steps, give_up=FEW_STEPS)
 
     def apart(self, problem: Problem) -> Tensor | None:
         """``[graphs]``: those without a cycle, where only some are and rule 2 does not take them all."""

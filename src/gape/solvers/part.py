@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gape.parts import near_sizes
 from gape.solvers.auto import Auto
 from gape.solvers.basis import Basis
 from gape.solvers.fixed_point import FixedPoint
@@ -50,11 +51,12 @@ def solve_part(piece: Piece, solver: AnySolver, basis: Basis | None, out: Tensor
     if auto is not None:
         apart = auto.apart(problem)
         if apart is not None:
-            solved = _without_solving(piece, Status.RUN_SUM, 0.0, out)
-            for group in (apart, ~apart):
-                solved = _solve_again(solved, group.nonzero().flatten(), piece, auto, out)
-            return solved
+            return _solve_groups([apart.nonzero().flatten(), (~apart).nonzero().flatten()], piece, auto, out)
         solver = auto.pick(problem)
+    if isinstance(solver, Spectral | Schur) and basis is None:
+        groups = near_sizes(problem.adjacency.sizes)
+        if len(groups) > 1:
+            return _solve_groups(groups, piece, solver, out)
     if problem.typed and not isinstance(solver, FixedPoint | Kronecker):
         raise ValueError(f"transitions by type need FixedPoint, Kronecker or Auto, got {solver!r}")
     known = None
@@ -87,6 +89,14 @@ def solve_part(piece: Piece, solver: AnySolver, basis: Basis | None, out: Tensor
         failed &= problem.adjacency.sizes <= auto.dense_nodes
         if bool(failed.any()):
             return _solve_again(solved, failed.nonzero().flatten(), piece, auto.dense(problem), out)
+    return solved
+
+
+def _solve_groups(groups: list[Tensor], piece: Piece, solver: AnySolver, out: Tensor | None) -> Solved:
+    """Groups of graphs, which are all there are, one after the other."""
+    solved = _without_solving(piece, Status.RUN_SUM, 0.0, out)
+    for graphs in groups:
+        solved = _solve_again(solved, graphs, piece, solver, out)
     return solved
 
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -93,8 +94,17 @@ def test_values_without_spread_and_single_values_are_compared_by_their_means():
     assert differ([0.1] * 3, [0.3] * 3)  # their deviation rounds to 1e-17
     assert not differ([100.0, 100.0], [100.0, 100.0])
     assert differ([100.0, 100.0], [99.0, 99.0])
+    assert differ([1.0, 1.0], [0.93, 0.94])
+    assert not differ([1.0, 1.0], [0.5, 0.99])
     assert best({"a": [1.0], "b": [2.0], "c": [2.0]}, larger=True) == {"b", "c"}
     assert best({}, larger=True) == set()
+
+
+def test_samples_differ_where_scipy_says_so():
+    generator = np.random.default_rng(0)
+    for n, m in [(2, 2), (4, 2), (4, 4)] * 20:
+        one, other = generator.normal(0, 1, n), generator.normal(1.5, 1, m)
+        assert differ(one, other) == (stats.ttest_ind(one, other).pvalue < 0.05)
 
 
 def test_other_settings_are_another_cell():

@@ -54,7 +54,7 @@ def test_bench_refuses_what_makes_no_sense(capsys, tmp_path):
         (("bench", "csl", "--jobs", "0"), "jobs must be at least 1, got 0"),
         (("bench", "csl", "--missing", "--report", str(tmp_path / "x.html")), "--missing leaves some out"),
         (("bench", "csl", "--max-minutes", "0"), "max-minutes must be above 0, got 0"),
-        (("bench", "--queue", str(tmp_path / "none")), "No such file"),
+        (("bench", "--queue", str(tmp_path / "none")), "there is no file"),
         (("table", "speed"), "there is no table 'speed'"),
         (("table", "--task", "cycle"), "there is no task 'cycle'"),
         (("figure", "speed"), "there is no figure 'speed'"),

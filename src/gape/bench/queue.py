@@ -15,6 +15,10 @@ def read_queue(path: Path, max_minutes: float | None = None) -> list[Cell]:
 
     Empty lines and what follows a ``#`` do not count. ``max_minutes`` is for lines that do not say.
     """
+    if not path.is_file():
+        raise ValueError(
+            f"there is no file {str(path)!r}; a queue has lines TASK ENCODING [seed=N] [minutes=M] [key=value ...]"
+        )
     cells = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if line.partition("#")[0].strip():

@@ -79,7 +79,8 @@ def bench(
     pairs = parse_pairs(set_ or [])
     if short:
         if queue is not None or tasks != ["cycles"]:
-            raise ValueError("--short is for the task cycles alone: gape bench cycles --short")
+            given = f"--queue {queue}" if queue is not None else " ".join(tasks or ["no task"])
+            raise ValueError(f"--short is for the task cycles alone, got {given}: gape bench cycles --short")
         pairs, max_minutes = {**SHORT, **pairs}, max_minutes or SHORT_MINUTES
     if report is not None and (queue is not None or len(tasks or []) != 1):
         raise ValueError("--report is about one task: gape bench cycles --report report.html")

@@ -202,7 +202,11 @@ _TABLES: Mapping[str, Layout] = {
     ),
     "sizes": Layout(
         f"What sizes give away: {_WHAT}",
-        _as_in_comparison("none", "gape"),
+        (
+            *_as_in_comparison("none"),
+            RowOf("Baseline, LayerNorm", "none", {"norm": "layer"}),
+            *_as_in_comparison("gape"),
+        ),
         (*_plain("cycles-v"), ColumnOf("CYCLES-V as released", "cycles-v", {"data.variant": "as-released"})),
     ),
     "node-order": Layout(

@@ -185,6 +185,7 @@ _TABLES: Mapping[str, Layout] = {
         (
             RowOf("γ = 0.02", "gape"),
             *(RowOf(f"γ = {damping}", "gape", {"encoding.damping": damping}) for damping in ("0.1", "0.25")),
+            RowOf("γ = 1", "gape", {"encoding.damping": "1.0"}, only=("cycles-v",)),
             RowOf("γ = 0.8/ρ(A)", "gape", _RELATIVE),
         ),
         _plain("zinc", "cycles-v"),

@@ -1,7 +1,7 @@
 """What a solver that does not notice singular equations gives away on CYCLES.
 
     python benchmarks/singular.py [--graphs 1000]
-    python benchmarks/singular.py --train gape-star-20
+    python benchmarks/singular.py --train gape-star-20 [--task cycles] [--seed 41] [--set key=value ...]
 
 A 6-cycle has the eigenvalue 1, as has the row-stochastic μ of the star variants: where the labels excite it, the
 equation has no solution. SciPy's Sylvester solver in float32, as in the released code, returns something large there
@@ -9,7 +9,7 @@ and says nothing. So how well does the *size* of an encoding tell graphs with a 
 every variant the share of singular graphs in both classes, and the accuracy of the best threshold on the largest
 weight of a graph, with our least-squares solution and with the other. One half is right by chance, a little more by
 choosing the threshold on the graphs it is judged on. With ``--train`` the cell of that encoding is trained on what
-SciPy returned, all else being as in ``gape bench cycles``: about ten minutes.
+SciPy returned, all else being as in ``gape bench``: about ten minutes.
 """
 
 import argparse
@@ -25,6 +25,8 @@ from rich.table import Table
 
 import gape.data
 from gape import as_graph
+from gape.bench.cell import Cell
+from gape.bench.overrides import parse_pairs
 from gape.bench.protocol import settings
 from gape.bench.rows import ROWS
 from gape.bench.runtime.sylvester import sylvester_encoding
@@ -72,9 +74,9 @@ def best_threshold(weights: Sequence[torch.Tensor], classes: np.ndarray) -> floa
     return float(max(right.max(), len(classes) - right.min()) / len(classes))
 
 
-def trained(encoding: str) -> tuple[float, float]:
-    """Test accuracy at best validation and at the last epoch of the cell, with SciPy's weights for ours."""
-    chosen, data = settings("cycles", encoding), gape.data.load("cycles")
+def trained(chosen: Settings) -> tuple[float, float]:
+    """Test accuracy at best validation and at the last epoch of a cell, with SciPy's weights for ours."""
+    data = gape.data.load(chosen.task, **chosen.data)
     encoded = EncodedDataset(data.with_node_attribute("pe", torch.cat(by_sylvester(made(chosen), data))))
     test = FixedBatches(encoded, data.splits[0].test, chosen.batch_size)
     with tempfile.TemporaryDirectory() as folder:
@@ -88,10 +90,14 @@ def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--graphs", type=int, default=1000, help="of the test part")
     words.add_argument("--train", metavar="ENCODING", choices=[row.name for row in GAPES], help="train a cell instead")
+    words.add_argument("--task", choices=["cycles", "cycles-v"], default="cycles", help="of the cell to train")
+    words.add_argument("--seed", type=int, default=41, help="of the cell to train")
+    words.add_argument("--set", nargs="*", default=[], metavar="key=value", help="settings of the cell to train")
     given = words.parse_args()
     if given.train is not None:
-        best, last = trained(given.train)
-        print(f"{given.train} by SciPy: test accuracy {best:.4f} at best validation, {last:.4f} at the last epoch")
+        cell = Cell(given.task, given.train, given.seed, parse_pairs(given.set))
+        best, last = trained(cell.settings)
+        print(f"{cell.name} by SciPy: test accuracy {best:.4f} at best validation, {last:.4f} at the last epoch")
         return
     data = gape.data.load("cycles").split()[2][: given.graphs]
     classes = data.targets.numpy()

@@ -15,8 +15,9 @@ from gape.solvers.schur import Schur
 from gape.solvers.series import Series
 from gape.solvers.spectral import Spectral
 
-# Krylov steps that are always worth a try.
+# Krylov steps that are always worth a try, and the largest graph for which all eigenvectors cost no more than these.
 FEW_STEPS = 24
+SMALL_NODES = 72
 
 Solver = Series | Krylov | Spectral | Schur | FixedPoint
 
@@ -30,7 +31,7 @@ class Auto:
     3. no graph has a cycle, so that the sum is finite: :class:`Series`;
     4. a graph is too large for a dense matrix: :class:`Krylov`;
     5. more than 8 labels have runs: :class:`Spectral` if the walk matrix is symmetric, otherwise :class:`Schur`;
-    6. symmetric walk matrix, and no graph has more than 48 nodes: :class:`Spectral`; otherwise :class:`Krylov`.
+    6. symmetric walk matrix, and no graph has more than 72 nodes: :class:`Spectral`; otherwise :class:`Krylov`.
 
     Graphs without cycles that share a batch with others are solved apart, by rule 3. Graphs on which Krylov runs out
     of steps go on to rule 5, if they are small enough for it; where Spectral is what follows, that is after half as
@@ -75,9 +76,10 @@ class Auto:
             return self.dense(problem)
         if problem.walk.similarity is None:
             return Krylov(tolerance)
+        if largest <= SMALL_NODES:
+            return Spectral()
         # Not beyond where all eigenvectors are cheaper (J²n operations against some 4n³).
-        steps = min(largest // 2, Krylov.max_steps)
-        return Krylov(tolerance, steps, give_up=FEW_STEPS) if steps > FEW_STEPS else Spectral()
+        return Krylov(tolerance, min(largest // 2, Krylov.max_steps), give_up=FEW_STEPS)
 
     def dense(self, problem: Problem) -> Spectral | Schur:
         """What rule 5 says."""

@@ -94,12 +94,11 @@ def measure(
             "threads": torch.get_num_threads(),
             "machine": platform.machine(),
             "torch": torch.__version__,
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         for comparison in comparisons(states):
             with console.status(f"{name}: timing {comparison.encoding}"):
                 timing = timed(work, comparison, 0.02 if quick else OTHER_SECONDS)
-            yield timing, circumstances
+            yield timing, {**circumstances, "finished": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 def timed(work: Workload, comparison: Comparison, other_seconds: float = OTHER_SECONDS) -> Timing:

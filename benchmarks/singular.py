@@ -24,12 +24,12 @@ from rich.console import Console
 from rich.table import Table
 
 import gape.data
-from gape import as_graph
 from gape.bench.cell import Cell
 from gape.bench.overrides import parse_pairs
 from gape.bench.protocol import settings
 from gape.bench.rows import ROWS
 from gape.bench.runtime.sylvester import sylvester_encoding
+from gape.bench.runtime.todays_way import matrix_of, source_of
 from gape.bench.settings import Settings
 from gape.bench.training.batches import FixedBatches
 from gape.bench.training.encoded import EncodedDataset
@@ -37,7 +37,6 @@ from gape.bench.training.evaluate import evaluate
 from gape.bench.training.network import build_network
 from gape.bench.training.train import train_fold
 from gape.encodings import GAPE, make
-from gape.encodings.node_softmax import node_softmax
 from gape.solvers import AlgebraicOnlyWarning, Status
 
 GAPES = [row for row in ROWS if row.name.startswith("gape")]
@@ -45,17 +44,12 @@ GAPES = [row for row in ROWS if row.name.startswith("gape")]
 
 def by_sylvester(machine: GAPE, data: gape.data.GraphDataset) -> list[torch.Tensor]:
     """The weights of each graph as the released code computes them: SciPy in float32."""
-    automaton, found = machine.automaton, []
-    for i in range(len(data)):
-        graph = machine.labelled(as_graph(data[i]))
-        labels = torch.zeros(graph.num_nodes, dtype=torch.int64) if graph.labels is None else graph.labels
-        softmax = machine.initial == "softmax_nodes"
-        source = node_softmax(automaton, graph).T if softmax else automaton.initial[:, labels]
-        matrix = np.zeros((graph.num_nodes, graph.num_nodes), dtype=np.float32)
-        matrix[tuple(data[i].edge_index.numpy())] = 1.0
-        weights = sylvester_encoding(automaton.transition.numpy().astype("f4"), matrix, source.numpy().astype("f4"))
-        found.append(torch.from_numpy(weights))
-    return found
+    transition = machine.automaton.transition.numpy().astype("f4")
+    found = (
+        sylvester_encoding(transition, matrix_of(graph).astype("f4"), source_of(machine, graph).astype("f4"))
+        for graph in data
+    )
+    return [torch.from_numpy(weights) for weights in found]
 
 
 def made(chosen: Settings) -> GAPE:

@@ -81,33 +81,38 @@ def comparisons(states: Sequence[int] = (20, 32)) -> list[Comparison]:
     ]
 
 
+def source_of(machine: GAPE, data: Data) -> Any:
+    """αℓ of one graph, ``[k, n]`` in float64, as :func:`sylvester_encoding` takes it."""
+    automaton, graph = machine.automaton, machine.labelled(as_graph(data))
+    if machine.initial == "softmax_nodes":
+        return node_softmax(automaton, graph).T.numpy()
+    labels = OneLabel()(graph) if graph.labels is None else graph.labels
+    return automaton.initial[:, labels].numpy()
+
+
 def _gape(name: str, states: int) -> Comparison:
     """GAPE as in the comparison, and SciPy with the same automaton and the same labels."""
     machine = make(name, **find(name).fixed, states=states)
     assert isinstance(machine, GAPE)
-    automaton = machine.automaton
-    transition = automaton.transition.numpy()
+    transition = machine.automaton.transition.numpy()
 
     def prepare(data: Data) -> tuple[Data, Any]:
-        graph = machine.labelled(as_graph(data))
-        if machine.initial == "softmax_nodes":
-            return data, node_softmax(automaton, graph).T.numpy()
-        labels = OneLabel()(graph) if graph.labels is None else graph.labels
-        return data, automaton.initial[:, labels].numpy()
+        return data, source_of(machine, data)
 
     return Comparison(
         name,
         states,
         machine,
-        Way("SciPy", lambda ready: sylvester_encoding(transition, _matrix(ready[0]), ready[1]), _close, prepare),
+        Way("SciPy", lambda ready: sylvester_encoding(transition, matrix_of(ready[0]), ready[1]), _close, prepare),
     )
 
 
 def _dense(same: Callable[[Tensor, Any], bool], encode: Callable[..., Any], *settings: Any) -> Way:
-    return Way("NumPy", lambda data: encode(_matrix(data), *settings), same)
+    return Way("NumPy", lambda data: encode(matrix_of(data), *settings), same)
 
 
-def _matrix(data: Data) -> Any:
+def matrix_of(data: Data) -> Any:
+    """The dense adjacency matrix of one graph."""
     matrix = np.zeros((data.num_nodes, data.num_nodes))
     matrix[tuple(data.edge_index.numpy())] = 1.0
     return matrix

@@ -34,7 +34,15 @@ def filled(page: str, results: Path = ROOT / "results") -> str:
     for opening, _, inside in MARKED.findall(page):
         if "<!--" in inside:
             raise ValueError(f"{opening.strip()} has no {END} after it")
-    return MARKED.sub(lambda found: f"{found[1]}{printed(found[2], results)}{END}", page)
+    seen: set[str] = set()
+    return MARKED.sub(lambda found: f"{found[1]}{_new_notes(printed(found[2], results), seen)}{END}", page)
+
+
+def _new_notes(table: str, seen: set[str]) -> str:
+    """The table without the notes (lines that end in a Markdown line break) that an earlier one of the page has."""
+    lines = [line for line in table.splitlines() if line not in seen]
+    seen.update(line for line in lines if line.endswith("  "))
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 if __name__ == "__main__":

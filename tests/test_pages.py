@@ -29,6 +29,14 @@ def test_filling_keeps_what_stands_around_the_tables(tmp_path):
     assert pages["filled"](new, tmp_path) == new
 
 
+def test_a_note_stands_under_the_first_table_that_has_it(tmp_path):
+    page = "<!-- gape table damping -->\n<!-- end of table -->\n" * 2
+    new = pages["filled"](page, tmp_path)
+    assert new.count("[n]: number of seeds") == 1
+    assert new.count("| γ = 0.1 | best validation | missing | missing |") == 2
+    assert pages["filled"](new, tmp_path) == new
+
+
 def test_a_table_that_cannot_be_made_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="gape table speed: there is no table 'speed'"):
         pages["filled"]("<!-- gape table speed -->\n<!-- end of table -->\n", tmp_path)

@@ -206,7 +206,8 @@ _TABLES: Mapping[str, Layout] = {
         (
             *_as_in_comparison("none"),
             RowOf("Baseline, LayerNorm", "none", {"norm": "layer"}),
-            *_as_in_comparison("gape"),
+            *_as_in_comparison("rw", "gape"),
+            RowOf("GAPE, γ = 1", "gape", {"encoding.damping": "1.0"}),
         ),
         (*_plain("cycles-v"), ColumnOf("CYCLES-V as released", "cycles-v", {"data.variant": "as-released"})),
     ),

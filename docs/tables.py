@@ -12,6 +12,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
+from gape.atomic import replacing
 from gape.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,5 +48,7 @@ def _new_notes(table: str, seen: set[str]) -> str:
 
 if __name__ == "__main__":
     for path in PAGES:
-        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+        page = filled(path.read_text(encoding="utf-8"))
+        with replacing(path) as temporary:
+            temporary.write_text(page, encoding="utf-8")
         print(path.relative_to(ROOT))

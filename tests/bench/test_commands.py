@@ -55,6 +55,8 @@ def test_bench_refuses_what_makes_no_sense(capsys, tmp_path):
         (("bench", "csl", "--missing", "--report", str(tmp_path / "x.html")), "--missing leaves some out"),
         (("bench", "csl", "--max-minutes", "0"), "max-minutes must be above 0, got 0"),
         (("bench", "--queue", str(tmp_path / "none")), "there is no file"),
+        (("bench", "--queue", "q", "-e", "rw", "--seeds", "2"), "--encoding and --seeds with --queue q: its lines say"),
+        (("table", "--set", "lr=1e-3", "--set", "csl:lr=2e-3"), "lr was set twice, to '1e-3' and to '2e-3'"),
         (("table", "speed"), "there is no table 'speed'"),
         (("table", "--task", "cycle"), "there is no task 'cycle'"),
         (("figure", "speed"), "there is no figure 'speed'"),
@@ -94,11 +96,14 @@ def test_tables_are_printed_and_written(capsys, tmp_path):
 def test_a_table_names_the_runs_that_it_does_not_show(capsys, tmp_path):
     committed = Path(__file__).parents[2] / "results" / "csl.jsonl"
     run = json.loads(committed.read_text().splitlines()[0])
-    (tmp_path / "csl.jsonl").write_text(json.dumps({**run, "overrides": {"norm": "layer"}}) + "\n")
+    other = {**run, "overrides": {"norm": "layer"}, "settings": {**run["settings"], "norm": "layer"}}
+    (tmp_path / "csl.jsonl").write_text(json.dumps(other) + "\n")
     folders = ("--runs", str(tmp_path), "--results", str(tmp_path))
     assert "(see --set): 1 csl:norm=layer" in answer(capsys, "table", *folders)[2]
     assert answer(capsys, "table", "--set", "csl:norm=layer", *folders)[2] == ""
     assert answer(capsys, "table", "--task", "zinc", *folders)[2] == ""
+    (tmp_path / "csl.jsonl").write_text(json.dumps({**run, "settings": {**run["settings"], "lr": 0.5}}) + "\n")
+    assert answer(capsys, "table", *folders)[2] == "1 runs of an earlier protocol are not shown\n"
 
 
 def test_a_table_fits_its_terminal_and_leaves_no_column_out(capsys, tmp_path, monkeypatch):

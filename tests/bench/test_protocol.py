@@ -194,6 +194,12 @@ def test_unknown_names_are_refused_with_what_exists():
     assert set(PUBLISHED) <= set(TASKS)
 
 
+def test_a_default_that_is_spelled_out_makes_no_other_cell():
+    spelled = {"data.order": "random", "encoding.damping": "0.02", "lr": "5e-4"}
+    assert Cell("csl", "gape", overrides=spelled) == Cell("csl", "gape")
+    assert dict(Cell("csl", "gape", overrides={**spelled, "data.seed": "1"}).overrides) == {"data.seed": "1"}
+
+
 def test_a_queue_is_read_line_by_line(tmp_path):
     path = tmp_path / "queue"
     path.write_text("# first\n\ncycles none,rw seed=41,95 # two by two\ncsl gape minutes=3 data.order=published\n")
@@ -205,6 +211,7 @@ def test_a_queue_is_read_line_by_line(tmp_path):
         ("cycles", "rw", 95, 40),
         ("csl", "gape", 41, 3.0),
     ]
+    assert read_queue(path, max_minutes=2)[-1].max_minutes == 2
     path.write_text("csl none\ncsl nonesuch\n")
     with pytest.raises(ValueError, match="line 2: there is no encoding 'nonesuch'"):
         read_queue(path)

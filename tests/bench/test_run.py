@@ -6,18 +6,23 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
 
 from gape.bench.cell import Cell
 from gape.bench.jobs import run_cells
-from gape.bench.lock import locked
 from gape.bench.report.board import Board
-from gape.bench.run import RunOptions, finished, run
+from gape.bench.run import RunOptions, check_parts, finished, run
 from gape.bench.tables.table import comparison
 from gape.bench.training.checkpoint import Checkpoint
 from gape.bench.training.epochs import read_epochs
+from gape.data import GraphDataset
+from gape.data.cycles import Cycles
+from gape.data.flat import FlatGraphs
+from gape.data.split import Split
+from gape.lock import locked
 
 # What depends on the clock rather than on the settings.
 CLOCK = ("minutes", "finished", "encoding_seconds")
@@ -28,7 +33,7 @@ from pathlib import Path
 import gape.bench.training.journal as journal
 from gape.bench.report.board import Board
 from gape.bench.cell import Cell
-from gape.bench.lock import locked
+from gape.lock import locked
 from gape.bench.run import RunOptions, run
 
 torch.set_num_threads(1)
@@ -67,6 +72,7 @@ def test_a_cell_trains_and_leaves_a_complete_folder(tmp_path, tiny):
     assert {path.name for path in folder.iterdir()} == {
         ".lock",
         "settings.json",
+        "data.json",
         "versions.json",
         "metrics.csv",
         "checkpoint.pt",
@@ -186,6 +192,41 @@ def test_other_settings_in_the_same_folder_are_refused(tmp_path, tiny):
     path.write_text('{"layers": 3}')
     with pytest.raises(ValueError, match="was begun with other settings"):
         run(cell, RunOptions(tmp_path))
+
+
+def test_a_run_does_not_go_on_with_other_data(tmp_path, tiny):
+    cell = Cell("cycles", "none", 41, tiny, max_minutes=1e-6)
+    stopped = run(cell, RunOptions(tmp_path))
+    path = cell.folder(tmp_path) / "data.json"
+    record = json.loads(path.read_text())
+    assert record == {"data": stopped["data"], "graphs": sum(stopped["graphs"])}
+    path.write_text(json.dumps({**record, "graphs": 5}))
+    with pytest.raises(ValueError, match=f"graphs 5 and not {record['graphs']}; remove it, or give another --out"):
+        run(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path))
+
+
+def test_a_result_says_which_versions_its_earlier_sittings_had(tmp_path, tiny):
+    cell = Cell("cycles", "none", 41, tiny, max_minutes=1e-6)
+    stopped = run(cell, RunOptions(tmp_path))
+    assert "versions_before" not in stopped
+    path = cell.folder(tmp_path) / "versions.json"
+    before = {**stopped["versions"], "torch": "1.0"}
+    path.write_text(json.dumps({"sittings": [before]}))
+    more = run(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path))
+    assert (more["versions"], more["versions_before"]) == (stopped["versions"], [before])
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    (tmp_path / "checkpoint.pt").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"checkpoint.pt is damaged: .* Remove it, and the run begins anew"):
+        Checkpoint.load(tmp_path / "checkpoint.pt")
+
+
+def test_an_empty_part_is_found_before_training():
+    graphs = FlatGraphs.from_edges([2, 2], [[(0, 1)], [(0, 1)]], y=np.array([1, 0]))
+    dataset = GraphDataset(graphs, Cycles.TASK, [Split([0], [1], [])], "drawn by hand")
+    with pytest.raises(ValueError, match=r"has no test graphs: Split\(train=1, val=1, test=0\), drawn by hand"):
+        check_parts(dataset)
 
 
 def test_a_run_that_another_process_is_at_is_refused(tmp_path, tiny):

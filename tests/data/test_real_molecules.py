@@ -68,6 +68,8 @@ def test_official_layout_with_its_split(tmp_path: Path) -> None:
     assert dataset[4].edge_attr.shape == (8, 3)
     again = PCQM4Mv2(val_fraction=0.2).build(tmp_path, processes=1, show=False)
     assert torch.equal(again.batch().edge_index, dataset.batch().edge_index)
+    with pytest.raises(ValueError, match=r"limit=9 leaves no row of the official validation part .* begins at row 14"):
+        PCQM4Mv2(limit=9).build(tmp_path, processes=1, show=False)
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from gape.bench.lock import locked
 from gape.bench.tables.render import render
 from gape.cli import main
+from gape.lock import locked
 from gape.translation.collect import collect, read_results
 from gape.translation.corpus import Corpus
 from gape.translation.run_folder import RunFolder

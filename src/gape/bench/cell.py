@@ -7,10 +7,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gape.bench.check import check
 from gape.bench.overrides import spelled
-from gape.bench.protocol import SEEDS, described, settings, task_protocol
+from gape.bench.protocol import SEEDS, changes, complete, described, settings, task_protocol
 from gape.bench.rows import find
 from gape.bench.settings import Settings
 
@@ -44,10 +45,10 @@ class Cell:
         if self.max_minutes is not None and not self.max_minutes > 0:
             raise ValueError(f"max-minutes must be above 0, got {self.max_minutes}")
         # Sorted, in one spelling, and what the protocol says anyway left out: one cell, one name.
-        plain, seen = described(settings(self.task, self.encoding, self.seed)), {}
+        plain, seen = complete(settings(self.task, self.encoding, self.seed)), {}
         for key, text in sorted(self.overrides.items()):
             changed = settings(self.task, self.encoding, self.seed, {key: text})
-            if described(changed) != plain:
+            if complete(changed) != plain:
                 seen[key] = spelled(changed, key)
         object.__setattr__(self, "overrides", seen)
         check(self.settings)
@@ -56,6 +57,10 @@ class Cell:
     def settings(self) -> Settings:
         """The protocol's settings with the overrides."""
         return settings(self.task, self.encoding, self.seed, self.overrides)
+
+    def changed_since(self, held: Mapping[str, Any]) -> str:
+        """In which settings a run of these was another one than this, in words; empty if in none."""
+        return changes(described(self.settings), held)
 
     @property
     def variant(self) -> str:

@@ -34,31 +34,56 @@ def read_results(*folders: Path) -> list[Result]:
         for path in sorted(folder.glob("**/result.json")):
             found.append(parse_result(path.read_text(encoding="utf-8"), path))
         for path in sorted(folder.glob("*.jsonl")):
-            lines = path.read_text(encoding="utf-8").splitlines()
-            records = [parse_record(line, path) for line in lines if line.strip()]
             # Runtimes and translations lie beside them.
-            found += [_whole(record, path) for record in records if "task" in record]
+            found += [_whole(record, where) for where, record in read_lines(path) if "task" in record]
     return latest(found)
 
 
-def latest(results: Iterable[Result]) -> list[Result]:
-    """One result a cell: of those that the schedule ended, or else of those with most time, the last one.
+def read_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The records of a file that has one a line, each with where it stands."""
+    lines = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+    placed = [(f"line {number} of {path}", line) for number, line in lines if line.strip()]
+    return [(where, parse_record(line, where)) for where, line in placed]
 
-    >>> old = {"task": "csl", "encoding": "rw", "seed": 41, "overrides": {}, "stopped": "lr", "finished": "2024"}
+
+def latest(results: Iterable[Result]) -> list[Result]:
+    """One result a cell and data set: of those of today's settings, if there are any, and then of those that the
+    schedule ended, or else of those with most time, the last one.
+
+    >>> old = {"task": "csl", "encoding": "rw", "seed": 41, "overrides": {}, "settings": {},
+    ...     "stopped": "lr", "finished": "2024"}
     >>> brief = {**old, "stopped": "time", "max_minutes": 1.0, "finished": "2026"}
     >>> latest([old, {**old, "finished": "2025"}, brief, {**old, "seed": 95}])[0]["finished"]
     '2025'
     """
     kept: dict[str, Result] = {}
     for result in results:
-        key = identity(result)
+        key = json.dumps([identity(result), data_of(result)])
         if key not in kept or _rank(kept[key]) < _rank(result):
             kept[key] = result
     return [kept[key] for key in sorted(kept)]
 
 
-def _rank(result: Result) -> tuple[float, str]:
-    return result["max_minutes"] if result["stopped"] == "time" else math.inf, result["finished"]
+def _rank(result: Result) -> tuple[bool, float, str]:
+    minutes = result["max_minutes"] if result["stopped"] == "time" else math.inf
+    return of_today(result), minutes, result["finished"]
+
+
+def of_today(result: Mapping[str, Any]) -> bool:
+    """Whether the run has the settings that its cell has by now: a protocol may change, and results stay."""
+    try:
+        cell = Cell(result["task"], result["encoding"], result["seed"], result["overrides"])
+    except ValueError:  # of a setting or an encoding that is no more
+        return False
+    return not cell.changed_since(result["settings"])
+
+
+def data_of(result: Mapping[str, Any]) -> str:
+    """The data that a run was trained and tested on, in words; empty for a record that does not say."""
+    if "data" not in result:
+        return ""
+    parts = " / ".join(f"{number:,}" for number in result["graphs"])
+    return f"{parts} graphs for training, validation and test; {result['data']}"
 
 
 def goes_on(result: Result, cell: Cell) -> bool:
@@ -94,18 +119,20 @@ def parse_result(text: str, path: Path) -> Result:
     return _whole(parse_record(text, path), path)
 
 
-def _whole(result: Result, path: Path) -> Result:
+def _whole(result: Result, where: str | Path) -> Result:
     if absent := [name for name in NEEDED if name not in result]:
-        raise ValueError(f"{path} is not a result: it has no {', '.join(absent)}. Remove it, and run its cell again")
+        raise ValueError(f"{where} is not a result: it has no {', '.join(absent)}. Remove it, and run its cell again")
     return result
 
 
-def parse_record(text: str, path: Path) -> dict[str, Any]:
-    """A JSON object in a file, or a complaint that names the file."""
+def parse_record(text: str, where: str | Path) -> dict[str, Any]:
+    """A JSON object, or a complaint that names the file, or the line of a file, where it stands."""
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is damaged: {error}. Remove it, and run its cell again") from error
+        raise ValueError(f"{where} is damaged: {error}. Remove it, and run its cell again") from error
     if not isinstance(record, dict):
-        raise ValueError(f"{path} is damaged: expected an object, got {text[:40]!r}. Remove it, and run its cell again")
+        raise ValueError(
+            f"{where} is damaged: expected an object, got {text[:40]!r}. Remove it, and run its cell again"
+        )
     return record

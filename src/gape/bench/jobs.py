@@ -32,7 +32,7 @@ def run_cells(
     failures: list[str] = []
     waiting: list[tuple[int, Cell]] = []
     running: dict[Connection, tuple[int, Cell, Any]] = {}
-    cells = list({str(cell.folder(options.runs)): cell for cell in cells}.values())  # each once
+    cells = _each_once(cells)
     with board or Board(len(cells)) as shown, _one_thread():
         for place, cell in enumerate(cells):
             try:
@@ -74,6 +74,21 @@ def run_cells(
                 process.terminate()
                 process.join()
     return [results[place] for place in sorted(results)], failures
+
+
+def _each_once(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells without repetitions; of several limits of time of one cell the longest counts.
+
+    >>> cells = [Cell("csl", "rw", max_minutes=minutes) for minutes in (60.0, 30.0)]
+    >>> [cell.max_minutes for cell in _each_once(cells)]
+    [60.0]
+    """
+    kept: dict[str, Cell] = {}
+    for cell in cells:
+        known = kept.setdefault(cell.name, cell)
+        if known.max_minutes is not None and (cell.max_minutes is None or cell.max_minutes > known.max_minutes):
+            kept[cell.name] = cell
+    return list(kept.values())
 
 
 def _start(cell: Cell, options: RunOptions) -> tuple[Connection, Any]:

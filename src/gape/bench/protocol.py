@@ -8,10 +8,12 @@ heads, SA and SPD+C on ZINC a patience of ten). The softmax of GAPE** is the cod
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from gape import data, encodings
 from gape.bench.overrides import override
 from gape.bench.rows import find
 from gape.bench.settings import Settings
@@ -123,6 +125,29 @@ def described(chosen: Settings) -> dict[str, Any]:
     return found
 
 
+def changes(wanted: Mapping[str, Any], held: Mapping[str, Any]) -> str:
+    """In which of these settings, as :func:`described` has them, a run was another one, in words; empty if in none."""
+    # Settings that there were not then have the values they had then: their defaults.
+    then = {"devices": 1, **Settings(wanted["task"], wanted["encoding"]).as_dict(), **held}
+    now = json.loads(json.dumps(wanted))
+    return ", ".join(f"{key} {then[key]} and not {now[key]}" for key in now if then[key] != now[key])
+
+
+def complete(chosen: Settings) -> dict[str, Any]:
+    """:func:`described`, with the defaults of the data set and of the encoding filled in.
+
+    >>> plain = settings("csl", "gape")
+    >>> complete(plain) == complete(override(plain, {"data.order": "random", "encoding.damping": "0.02"}))
+    True
+    """
+    found = described(chosen)
+    found["data"] = {**data.settings_of(chosen.task), **found["data"]}
+    if chosen.encoding in encodings.names():
+        defaults = {known.name: known.default for known in encodings.settings_of(chosen.encoding)}
+        found["encoding_options"] = {**defaults, **found["encoding_options"]}
+    return found
+
+
 def _features(task: TaskProtocol, encoding: str, width: str | None) -> dict[str, Any]:
     """The number of features k, under the name that the encoding has for it."""
     if width is None:
@@ -133,8 +158,6 @@ def _features(task: TaskProtocol, encoding: str, width: str | None) -> dict[str,
 
 def _seed(encoding: str, seed: int) -> dict[str, int]:
     """Encodings that draw random numbers draw them by the seed of the run."""
-    from gape import encodings
-
     if encoding not in encodings.names():
         return {}
     return {"seed": seed} if any(known.name == "seed" for known in encodings.settings_of(encoding)) else {}

@@ -13,7 +13,7 @@ from gape.text import typed
 def read_queue(path: Path, max_minutes: float | None = None) -> list[Cell]:
     """The cells of a file of lines ``TASK ENCODING[,ENCODING…] [seed=N[,N…]] [minutes=M] [key=value …]``.
 
-    Empty lines and what follows a ``#`` do not count. ``max_minutes`` is for lines that do not say.
+    Empty lines and what follows a ``#`` do not count. No cell has more than ``max_minutes``, whatever its line says.
     """
     if not path.is_file():
         raise ValueError(
@@ -45,5 +45,6 @@ def parse_line(line: str, max_minutes: float | None = None) -> list[Cell]:
     pairs = parse_pairs(words[2:])
     seeds = [typed(text, int, "seed") for text in pairs.pop("seed", str(SEEDS[0])).split(",")]
     minutes = pairs.pop("minutes", None)
-    allowed = max_minutes if minutes is None else typed(minutes, float, "minutes")
+    limits = [max_minutes, None if minutes is None else typed(minutes, float, "minutes")]
+    allowed = min((limit for limit in limits if limit is not None), default=None)
     return [Cell(words[0], row, seed, pairs, allowed) for seed in seeds for row in words[1].split(",")]

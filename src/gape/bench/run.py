@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,19 +19,18 @@ from typing import Any
 import torch
 
 from gape.atomic import replacing
+from gape.bench.begun import refuse, same_data, same_settings, versions_so_far
 from gape.bench.cell import Cell
-from gape.bench.collect import goes_on, identity, parse_record, parse_result, read_results
-from gape.bench.lock import locked
+from gape.bench.collect import goes_on, identity, parse_result, read_results
 from gape.bench.protocol import described
-from gape.bench.settings import Settings
 from gape.bench.training.batches import FixedBatches
 from gape.bench.training.checkpoint import Checkpoint
 from gape.bench.training.encoded import EncodedDataset, encoded_dataset
 from gape.bench.training.evaluate import evaluate
 from gape.bench.training.network import build_network
 from gape.bench.training.train import train_fold
-from gape.bench.versions import versions
 from gape.data import GraphDataset, edge_count_baseline
+from gape.lock import locked
 
 #: Told about every epoch: number of the fold, number of folds, line of metrics.csv.
 Report = Callable[[int, int, dict[str, float]], None]
@@ -70,21 +69,23 @@ def finished(cell: Cell, runs: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     result = parse_result(path.read_text(encoding="utf-8"), path)
-    check_same(described(cell.settings), folder, result["settings"])
+    refuse(cell.changed_since(result["settings"]), folder)
     return None if goes_on(result, cell) else result
 
 
 def missing(cells: Iterable[Cell], results: Path) -> list[Cell]:
     """Those of the cells that have no collected result that need not go on, or only one of other settings."""
-    known = {identity(result): result for result in read_results(results)}
-
-    def counts(cell: Cell) -> bool:
-        result = known.get(identity(vars(cell)))
-        if result is None or goes_on(result, cell):
-            return False
-        return not changes(described(cell.settings), result["settings"])
-
-    return [cell for cell in cells if not counts(cell)]
+    known: dict[str, list[dict[str, Any]]] = {}
+    for result in read_results(results):
+        known.setdefault(identity(result), []).append(result)
+    return [
+        cell
+        for cell in cells
+        if all(
+            goes_on(result, cell) or cell.changed_since(result["settings"])
+            for result in known.get(identity(vars(cell)), [])
+        )
+    ]
 
 
 def run(cell: Cell, options: RunOptions | None = None, report: Report | None = None) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def run(cell: Cell, options: RunOptions | None = None, report: Report | None = N
     folder = cell.folder(options.runs)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        _write_settings({**described(cell.settings), "devices": options.devices}, folder)
+        same_settings({**described(cell.settings), "devices": options.devices}, folder)
         result = _compute(cell, options, folder, report)
         with replacing(folder / "result.json") as temporary:
             temporary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -105,6 +106,9 @@ def run(cell: Cell, options: RunOptions | None = None, report: Report | None = N
 
 def _compute(cell: Cell, options: RunOptions, folder: Path, report: Report | None) -> dict[str, Any]:
     encoded = encoded_dataset(cell.settings, options.data_dir)
+    same_data(encoded.dataset, folder)
+    sittings = versions_so_far(folder)
+    check_parts(encoded.dataset)
     folds = len(encoded.dataset.splits)
     done: list[Checkpoint] = []
     tests: list[dict[str, dict[str, float]]] = []
@@ -125,7 +129,16 @@ def _compute(cell: Cell, options: RunOptions, folder: Path, report: Report | Non
         )
         done.append(state)
         tests.append(_test(cell, encoded, fold, state))
-    return {**_result(cell, encoded, done, tests), "devices": options.devices}
+    *before, now = sittings
+    earlier = {"versions_before": before} if before else {}
+    return {**_result(cell, encoded, done, tests), "versions": now, **earlier, "devices": options.devices}
+
+
+def check_parts(dataset: GraphDataset) -> None:
+    """Nothing can be said about a part that is empty, and it is better known before training."""
+    for split in dataset.splits:
+        if empty := [name for name in ("train", "val", "test") if not len(getattr(split, name))]:
+            raise ValueError(f"{dataset!r} has no {' and no '.join(empty)} graphs: {split!r}, {dataset.provenance}")
 
 
 def _share(minutes: float | None, done: list[Checkpoint], folds: int) -> float | None:
@@ -134,31 +147,6 @@ def _share(minutes: float | None, done: list[Checkpoint], folds: int) -> float |
         return None
     left = minutes - sum(state.minutes for state in done)
     return max(left, 1e-9) / (folds - len(done))
-
-
-def _write_settings(settings: Mapping[str, Any], folder: Path) -> None:
-    path = folder / "settings.json"
-    if path.exists():
-        check_same(settings, folder, parse_record(path.read_text(encoding="utf-8"), path))
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    with replacing(folder / "versions.json") as temporary:
-        temporary.write_text(json.dumps(versions(), indent=1) + "\n", encoding="utf-8")
-
-
-def changes(settings: Mapping[str, Any], held: Mapping[str, Any]) -> str:
-    """In which of these settings a run was another one, in words."""
-    # Settings that there were not then have the values they had then: their defaults.
-    then = {"devices": 1, **Settings(settings["task"], settings["encoding"]).as_dict(), **held}
-    now = json.loads(json.dumps(settings))
-    return ", ".join(f"{key} {then[key]} and not {now[key]}" for key in now if then[key] != now[key])
-
-
-def check_same(settings: Mapping[str, Any], folder: Path, held: Mapping[str, Any]) -> None:
-    """Refuse a folder that was begun with other settings than these."""
-    changed = changes(settings, held)
-    if changed:
-        raise ValueError(f"{folder} was begun with other settings: {changed}; remove it, or give another --out")
 
 
 def _test(cell: Cell, encoded: EncodedDataset, fold: int, state: Checkpoint) -> dict[str, dict[str, float]]:
@@ -214,7 +202,6 @@ def _result(
         "graphs": [len(split.some_of_train(cell.settings.train_fraction)), len(split.val), len(split.test)],
         "data": encoded.dataset.provenance,
         "settings": described(cell.settings),
-        "versions": versions(),
         "threads": torch.get_num_threads(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,8 @@ from gape.atomic import check_writable
 from gape.cli.extras import needs
 from gape.cli.options import DataDir, Results, Runs
 from gape.cli.wording import reword
+
+_FOUR = "none,rw,lape,gape"
 
 
 @needs("bench")
@@ -24,9 +27,14 @@ def bench(
         ),
     ] = None,
     encoding: Annotated[
-        str, typer.Option("--encoding", "-e", help="Encodings, separated by commas; `none` for no encoding.")
-    ] = "none,rw,lape,gape",
-    seeds: Annotated[int, typer.Option(min=1, max=4, help="How many of the seeds 41, 95, 22, 35.")] = 1,
+        str | None,
+        typer.Option(
+            "--encoding", "-e", help=f"Encodings, separated by commas; `none` for no encoding. Default: {_FOUR}."
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, max=4, help="How many of the seeds 41, 95, 22, 35. Default: 1.")
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="key=value, other than the paper's: lr=1e-3, encoding.states=8, data.test=2000."),
@@ -90,15 +98,18 @@ def bench(
         report.parent.mkdir(parents=True, exist_ok=True)
         check_writable(report)
     if queue is not None:
-        if pairs:
-            raise ValueError("--set does not go with --queue: write key=value on the lines of the file")
+        refused = {"--set": pairs, "--encoding": encoding, "--seeds": seeds}
+        if unfit := [option for option, value in refused.items() if value]:
+            raise ValueError(
+                f"{' and '.join(unfit)} with --queue {queue}: its lines say TASK ENCODING [seed=N] [key=value ...]"
+            )
         cells = read_queue(queue, max_minutes)
     else:
         cells = [
             Cell(task, row, seed, pairs, max_minutes)
             for task in tasks or []
-            for seed in SEEDS[:seeds]
-            for row in encoding.split(",")
+            for seed in SEEDS[: seeds or 1]
+            for row in (encoding or _FOUR).split(",")
         ]
     failures: list[str] = []
     if missing:
@@ -128,7 +139,17 @@ def bench(
     if failures:
         from gape.bench.overrides import known_keys
 
-        keys = {key for cell in cells for key in known_keys(cell.settings)}
-        options = {key.rpartition(".")[2]: f"--set {key}=" for key in keys}
-        reasons = "\n".join(reword(failure, options) for failure in failures)
+        options = _set_options({key for cell in cells for key in known_keys(cell.settings)})
+        named = (failure.partition(": ") for failure in failures)
+        reasons = "\n".join(f"{name}: {reword(reason, options)}" for name, _, reason in named)
         raise ValueError(f"{len(failures)} of {len(cells)} cells failed:\n{reasons}")
+
+
+def _set_options(keys: set[str]) -> dict[str, str]:
+    """How to set what a message calls by its last name, where that is one thing only.
+
+    >>> _set_options({"layers", "data.order", "data.seed", "encoding.seed"})
+    {'layers': '--set layers=', 'order': '--set data.order='}
+    """
+    uses = Counter(key.rpartition(".")[2] for key in keys)
+    return {name: f"--set {key}=" for key in sorted(keys, reverse=True) if uses[name := key.rpartition(".")[2]] == 1}

@@ -79,7 +79,7 @@ def table(
 
         made = translation_table(read_translations(results / "translation.jsonl"))
     else:
-        from gape.bench.collect import read_results
+        from gape.bench.collect import of_today, read_results
         from gape.bench.protocol import TASKS, task_protocol
         from gape.bench.tables.layouts import layout
         from gape.bench.tables.table import comparison, other_settings
@@ -89,7 +89,10 @@ def table(
             task_protocol(chosen)
         overrides = _by_task(set_ or [], list(TASKS))
         rows = encoding.split(",") if encoding else None
-        found = read_results(runs, results)
+        everything = read_results(runs, results)
+        found = [result for result in everything if of_today(result)]
+        if len(found) < len(everything):
+            typer.echo(f"{len(everything) - len(found)} runs of an earlier protocol are not shown", err=True)
         made = comparison(name, found, overrides, tasks, rows)
         if name == "graph-performance" and (others := other_settings(layout(name, tasks, rows), found, overrides)):
             listed = ", ".join(f"{number} {what}" for what, number in others.items())
@@ -111,11 +114,11 @@ def _by_task(words: list[str], tasks: list[str]) -> dict[str, dict[str, str]]:
     """
     from gape.bench.overrides import parse_pairs
 
-    chosen: dict[str, dict[str, str]] = {task: {} for task in tasks}
+    chosen: dict[str, list[str]] = {task: [] for task in tasks}
     for word in words:
         task, colon, pair = word.partition(":")
         if colon and task not in tasks:
             raise ValueError(f"there is no task {task!r} in {word!r}; there are {', '.join(tasks)}")
         for name in [task] if colon else tasks:
-            chosen[name] |= parse_pairs([pair if colon else word])
-    return chosen
+            chosen[name].append(pair if colon else word)
+    return {task: parse_pairs(pairs) for task, pairs in chosen.items()}

@@ -13,6 +13,7 @@ import numpy as np
 from gape.atomic import replacing
 from gape.cache_folder import cache_folder
 from gape.data.flat import FlatGraphs
+from gape.lock import waiting
 
 Piece = TypeVar("Piece")
 
@@ -87,7 +88,15 @@ def cached(settings: object, make: Callable[[], FlatGraphs], folder: Path | None
     path = cache_path(settings, folder)
     if path.is_file():
         return read_graphs(path)
-    graphs = make()
-    write_graphs(path, graphs, _text(settings))
-    shutil.rmtree(parts_folder(settings, folder), ignore_errors=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_suffix(".lock")
+    with waiting(lock):
+        try:
+            if path.is_file():  # another process has made it meanwhile
+                return read_graphs(path)
+            graphs = make()
+            write_graphs(path, graphs, _text(settings))
+            shutil.rmtree(parts_folder(settings, folder), ignore_errors=True)
+        finally:
+            lock.unlink(missing_ok=True)
     return graphs

@@ -92,7 +92,9 @@ class PCQM4Mv2:
             return _convert(table, limit, processes, show, parts_folder(key) if cache else None)
 
         graphs = cached(key, make) if cache else make()
-        return GraphDataset(graphs, self.TASK, [self._split(path, graphs)], f"published: {path.name} ({self!r})")
+        return GraphDataset(
+            graphs, self.TASK, [self._split(path, graphs)], f"published: {path.name}, sha256 {digest} ({self!r})"
+        )
 
     def _split(self, path: Path, graphs: FlatGraphs) -> Split:
         generator = np.random.default_rng([self.seed, 0x9C])
@@ -104,6 +106,11 @@ class PCQM4Mv2:
         parts = read_split(official)
         # Rows without a gap come last (read_table checks it), so row numbers are graph numbers.
         known = {name: rows[rows < graphs.num_graphs] for name, rows in parts.items()}
+        if not len(known["valid"]):
+            raise ValueError(
+                f"limit={self.limit} leaves no row of the official validation part of {path}, which begins at row "
+                f"{int(parts['valid'].min())} and is what is tested on; raise limit, or use 0 for all rows"
+            )
         train = generator.permutation(known["train"])
         part = math.ceil(self.val_fraction * len(train))
         return _split(train[part:], train[:part], known["valid"])

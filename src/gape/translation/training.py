@@ -14,8 +14,8 @@ import torch
 from lightning.pytorch.callbacks import Callback, ProgressBar
 
 from gape.atomic import replacing
-from gape.bench.lock import locked
 from gape.bench.training.fit import fit
+from gape.lock import locked
 from gape.translation.corpus import Corpus
 from gape.translation.iwslt import read_raw_reference
 from gape.translation.prepared import prepare

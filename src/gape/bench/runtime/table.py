@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from gape.atomic import replacing
+from gape.bench.collect import read_lines
 from gape.bench.rows import find
 from gape.bench.runtime.measurement import AGREE, measure, table
 from gape.bench.runtime.todays_way import comparisons
@@ -116,4 +117,4 @@ def _read(results: Path) -> list[dict[str, Any]]:
     path = results / FILE
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [record for _, record in read_lines(path)]

@@ -120,6 +120,10 @@ _LATEX = str.maketrans(
         "†": r"$^\dagger$",
         "*": r"$\ast$",
         "–": "--",
+        "×": r"$\times$",
+        "γ": r"$\gamma$",
+        "μ": r"$\mu$",
+        "ρ": r"$\rho$",
     }
 )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gape.bench.cell import Cell
+from gape.bench.collect import data_of
 from gape.bench.protocol import TASKS
 from gape.bench.tables.layouts import ColumnOf, Layout, RowOf, layout
 from gape.bench.tables.paper import logged, printed
@@ -71,17 +72,17 @@ def comparison(
         by_cell.setdefault(key, []).append(result)
 
     figures: _Figures = {}
-    counting: dict[str, float] = {}
-    for row in what.rows:
-        for column in (column for column in what.columns if row.stands_in(column)):
+    shown: dict[str, _Shown] = {}
+    for column in what.columns:
+        runs = {}
+        for row in (row for row in what.rows if row.stands_in(column)):
             pairs = {**column.overrides, **chosen.get(column.task, {}), **row.overrides}
             variant = _variant(Cell(column.task, row.encoding, overrides=pairs).overrides)
-            found = by_cell.get((column.task, row.encoding, variant), [])
-            for run in found:
-                if run.get("edge_count_baseline") is not None:
-                    counting[column.title] = run["edge_count_baseline"]
+            runs[row.title] = by_cell.get((column.task, row.encoding, variant), [])
+        shown[column.title] = _of_one_data_set(runs)
+        for title, found in shown[column.title].runs.items():
             for rule, words in RULES.items():
-                figures[row.title, words, column.title] = summarise(found, rule)
+                figures[title, words, column.title] = summarise(found, rule)
 
     lines: list[tuple[str, str, tuple[Entry, ...]]] = []
     winners = {
@@ -99,7 +100,7 @@ def comparison(
         if row.in_paper is not None:
             lines += _of_paper(name, row, what.columns)
     headings = tuple(f"{column.title} {'↓' if _lower(column.task) else '↑'}" for column in what.columns)
-    return Table(name, what.title, headings, tuple(lines), _notes(figures, what, chosen, counting))
+    return Table(name, what.title, headings, tuple(lines), _notes(figures, what, chosen, shown))
 
 
 def other_settings(
@@ -123,6 +124,29 @@ def other_settings(
 def _spelled(result: Mapping[str, Any], overrides: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     task = result["task"]
     return Cell(task, result["encoding"], overrides=overrides.get(task, {})).overrides
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """The runs that a column shows, by row, the data they are of, and how many were left out as of other data."""
+
+    runs: Mapping[str, Sequence[Mapping[str, Any]]]
+    data: str
+    left_out: int
+
+    @property
+    def counting(self) -> float | None:
+        """What counting nodes and edges scores on the data."""
+        scores = (run.get("edge_count_baseline") for found in self.runs.values() for run in found)
+        return next((score for score in scores if score is not None), None)
+
+
+def _of_one_data_set(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> _Shown:
+    """Figures of one column are of one data set: of those that there are, the one that most of the runs have."""
+    known = Counter(data_of(run) for found in runs.values() for run in found)
+    data = max(known, key=lambda data: (known[data], data), default="")
+    kept = {row: [run for run in found if data_of(run) == data] for row, found in runs.items()}
+    return _Shown(kept, data, known.total() - known[data])
 
 
 #: By row, rule in words, and column.
@@ -175,7 +199,7 @@ def _logged(row: str, task: str) -> Entry:
 
 
 def _notes(
-    figures: _Figures, what: Layout, chosen: Mapping[str, Mapping[str, str]], counting: Mapping[str, float]
+    figures: _Figures, what: Layout, chosen: Mapping[str, Mapping[str, str]], shown: Mapping[str, _Shown]
 ) -> tuple[str, ...]:
     tasks = {column.task for column in what.columns}
     notes = [
@@ -189,13 +213,17 @@ def _notes(
     if {"cycles", "cycles-v"} & tasks:
         notes.append(
             "CYCLES and CYCLES-V are reconstructions, calibrated on the published order of scores: that ours come near "
-            "the paper's says little. PLANAR and the block models are generated, too, where results say so."
+            "the paper's says little."
         )
     if "csl" in tasks:
-        notes.append("CSL: five folds, node numbers under a random permutation; the paper prints 0.10 for 10 %.")
-    if counting:
+        notes.append("CSL: five folds; the paper prints 0.10 for 10 %.")
+    if counting := {title: column.counting for title, column in shown.items() if column.counting is not None}:
         scores = ", ".join(f"{100 * score:.2f} on {title}" for title, score in counting.items())
-        notes.append(f"Counting nodes and edges alone scores {scores}.")
+        notes.append(f"Counting nodes and edges alone, by a rule found on the training graphs, scores {scores}.")
+    for title, column in shown.items():
+        if column.data:
+            others = f" ({column.left_out} results of other data are not shown)" if column.left_out else ""
+            notes.append(f"{title}: {column.data}{others}.")
     for task, pairs in chosen.items():
         if pairs and task in tasks:
             notes.append(f"{TASKS[task].title}: {', '.join(f'{key}={text}' for key, text in pairs.items())}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,12 @@ class Checkpoint:
         """Read it, tensors and plain values only; None if there is none."""
         if not path.exists():
             return None
-        return cls(**torch.load(path, weights_only=True, map_location="cpu"))
+        try:
+            return cls(**torch.load(path, weights_only=True, map_location="cpu"))
+        except (EOFError, RuntimeError, TypeError, pickle.UnpicklingError) as error:
+            raise ValueError(
+                f"{path} is damaged: {error or type(error).__name__}. Remove it, and the run begins anew"
+            ) from error
 
 
 def copied(network: torch.nn.Module) -> Weights:

@@ -56,15 +56,14 @@ class EncodedDataset:
         return GraphBatch(found.x, found.edge_index, found.batch, found.y, encoding, len(graphs), weight)
 
 
-def encoded_dataset(
-    settings: Settings, data_dir: str | Path | None = None, store: Store | None = None
-) -> EncodedDataset:
+def encoded_dataset(settings: Settings, data_dir: str | Path | None = None) -> EncodedDataset:
     """Load the data set of a run and encode all its graphs at once.
 
     Args:
         settings: of the run.
         data_dir: folder with real data, see :func:`gape.data.load`.
-        store: where encodings that are slow to compute are kept; those with certificates are always computed.
+
+    Encodings that are slow to compute are kept in the default store; those with certificates are always computed.
 
     Example:
         >>> from gape.bench.protocol import settings
@@ -90,9 +89,9 @@ def encoded_dataset(
         if hasattr(encoding, "solve"):
             solution = encoding.solve(graph)
             certificates = {status.name.lower(): count for status, count in solution.counts().items()}
-            found = Pairs(solution.weights, graph.sizes) if encoding.pairwise else solution.weights
+            found = solution.weights
         else:
-            found = (store or Store()).encode(graph, encoding)
+            found = Store().encode(graph, encoding)
     seconds = time.perf_counter() - started
     if isinstance(found, Pairs):
         return EncodedDataset(dataset, pairs=found, seconds=seconds)

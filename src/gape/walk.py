@@ -33,6 +33,8 @@ from gape.sparse import Adjacency
 from gape.typing import MatrixName
 
 NAMES: tuple[str, ...] = get_args(MatrixName)
+# What can be divided by without leaving the range of float64.
+SMALLEST_DEGREE = 1e-290
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +138,8 @@ class WalkMatrix:
             zero = torch.zeros(self.num_nodes, dtype=torch.float64, device=values.device)
             rows = zero.index_add(0, source, values.abs())
             columns = zero.index_add(0, target, values.abs())
+            check_range(rows, "out-degree")
+            check_range(columns, "in-degree")
         return self.adjacency.segment_max(rows), self.adjacency.segment_max(columns)
 
     @property
@@ -173,17 +177,32 @@ class WalkMatrix:
         undirected = edges.shape[1] and not self.adjacency.weighted and self.adjacency.symmetric
         if self.diagonal is not None or undirected:
             return torch.zeros(graphs, dtype=torch.bool, device=self.ptr.device)
-        source, target = edges.cpu().numpy()
-        shape = (self.num_nodes, self.num_nodes)
-        matrix = scipy.sparse.coo_array((np.ones(len(source), dtype=np.int8), (source, target)), shape=shape)
-        _, component = scipy.sparse.csgraph.connected_components(matrix, directed=True, connection="strong")
-        together = torch.from_numpy(np.bincount(component)[component] > 1).to(self.ptr.device)
+        component = self.components
+        together = torch.bincount(component)[component] > 1
         cyclic = together.index_fill(0, edges[0][edges[0] == edges[1]], True)
         return self.adjacency.segment_max(cyclic.to(torch.float64)) == 0
 
-    def dense(self) -> Tensor:
-        """The matrices of all graphs, zero-padded to the largest: ``[graphs, n_max, n_max]``."""
+    @cached_property
+    def components(self) -> Tensor:
+        """``[n]``: the number of each node's strongly connected component.
+
+        Entries between components have no part in any eigenvalue. Without them what is left of a directed graph is
+        well conditioned: dense eigenvalues of a long directed path would come out near 0.1, and not as 0.
+        """
+        source, target = self.adjacency.edge_index.cpu().numpy()
+        shape = (self.num_nodes, self.num_nodes)
+        matrix = scipy.sparse.coo_array((np.ones(len(source), dtype=np.int8), (source, target)), shape=shape)
+        _, component = scipy.sparse.csgraph.connected_components(matrix, directed=True, connection="strong")
+        return torch.from_numpy(component).to(self.ptr.device, torch.int64)
+
+    def dense(self, *, within_components: bool = False) -> Tensor:
+        """The matrices of all graphs, zero-padded to the largest: ``[graphs, n_max, n_max]``.
+
+        ``within_components``: without the entries between :attr:`components`.
+        """
         source, target, values = self.entries()
+        if within_components:
+            values = torch.where(self.components[source] == self.components[target], values, 0.0)
         batch, local = self.adjacency.batch, self.adjacency.local
         size = int(self.adjacency.sizes.max())
         out = torch.zeros(len(self.ptr) - 1, size, size, dtype=values.dtype, device=values.device)
@@ -217,8 +236,20 @@ def walk_matrix(adjacency: Adjacency, name: str) -> WalkMatrix:
     return WalkMatrix(name, adjacency, left=left, right=right, diagonal=connected, sign=-1.0)
 
 
+def check_range(degree: Tensor, what: str, smallest: float = 0.0) -> None:
+    """Refuse degrees ``[n]`` that float64 cannot hold, or that are below ``smallest`` without being zero."""
+    bad = ~torch.isfinite(degree) | ((degree != 0) & (degree.abs() < smallest))
+    if bool(bad.any()):
+        node = int(bad.nonzero()[0])
+        raise ValueError(
+            f"node {node} has {what} {degree[node].item():g}, which float64 cannot compute with; divide the edge "
+            "weights by the largest of them"
+        )
+
+
 def _inverse(degree: Tensor, what: str, root: bool = False) -> Tensor:
     values = degree.detach()
+    check_range(values, what, SMALLEST_DEGREE)
     if root and bool((values < 0).any()):
         node = int((values < 0).nonzero()[0])
         raise ValueError(

@@ -11,7 +11,6 @@ from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.pair import pair
 from gape.encodings.pairs import Pairs
 from gape.encodings.presets import PRESETS
-from gape.encodings.radius import spectral_radius
 from gape.encodings.random_walk import RandomWalk
 from gape.encodings.registry import Setting, make, names, settings_of, summary
 from gape.encodings.sequence import SequenceEncoding, sequence_graph
@@ -21,6 +20,7 @@ from gape.encodings.shortest_path import ShortestPath
 from gape.encodings.signs import fix_signs, random_flips
 from gape.encodings.sinusoidal import Sinusoidal
 from gape.encodings.spectrum import Spectrum, split_spectrum
+from gape.radius import spectral_radius
 
 __all__ = [
     "GAPE",

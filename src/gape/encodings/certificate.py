@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gape.solvers import Solution, Status
-from gape.solvers.outcome import CONSISTENT, SINGULAR_GAP, below_one, lost_rows
+from gape.solvers.outcome import CONSISTENT, NEARLY_SINGULAR, SINGULAR_GAP, below_one, lost_rows
 from gape.solvers.verdict import raise_or_warn
 from gape.typing import OnSingular
 
@@ -24,8 +24,9 @@ class Certificate:
         run_sum: the runs were summed by length, so they converge whatever the radius.
         steps: powers summed, or the size of the largest dense matrix.
 
-    Beside these, ``[graphs]``: ``radius`` ρ(μ)ρ(A), ``separation``, ``gap``, the relative residual, and ``overflow``,
-    whether the weights left the range of their number format.
+    Beside these, ``[graphs]``: ``radius`` ρ(μ)ρ(A), ``separation``, ``gap``, the relative residual, ``rounding``, what
+    float64 alone may have added to it, ``suspect``, whether weights came out so large that the equation must be
+    singular whatever its eigenvalues say, and ``overflow``, whether they left the range of their number format.
     """
 
     graphs: int
@@ -36,12 +37,14 @@ class Certificate:
     radius: Tensor = field(init=False)
     separation: Tensor = field(init=False)
     gap: Tensor = field(init=False)
+    rounding: Tensor = field(init=False)
+    suspect: Tensor = field(init=False)
     overflow: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
-        self.radius, self.gap = torch.zeros(2, self.graphs, dtype=torch.float64, device=self.device)
+        self.radius, self.gap, self.rounding = torch.zeros(3, self.graphs, dtype=torch.float64, device=self.device)
         self.separation = torch.ones(self.graphs, dtype=torch.float64, device=self.device)
-        self.overflow = torch.zeros(self.graphs, dtype=torch.bool, device=self.device)
+        self.suspect, self.overflow = torch.zeros(2, self.graphs, dtype=torch.bool, device=self.device)
 
     def add_bound(self, radius: Tensor) -> None:
         """An upper bound ``[graphs]`` of the radii, which is all that is known without eigenvalues."""
@@ -63,13 +66,17 @@ class Certificate:
     @property
     def unique(self) -> list[bool | None]:
         """Whether each equation has one solution, ``None`` where a bound of the radius cannot tell."""
-        regular = (self.separation > SINGULAR_GAP).tolist()
-        return [True if r else None if self.solver == "Series" else False for r in regular]
+        return [False if s and self.solver != "Series" else None if s else True for s in self.singular.tolist()]
 
     @property
     def singular(self) -> Tensor:
         """``[graphs]``: whether the equation has many solutions or none."""
-        return self.separation <= SINGULAR_GAP
+        return (self.separation <= SINGULAR_GAP) | self.suspect
+
+    def add_rounding(self, graphs: Tensor, size: Tensor, norm: Tensor | float) -> None:
+        """That of weights of norm ``size``, relative to what the runs begin with, under an operator of that norm."""
+        self.rounding[graphs] = 2.0**-52 * (1.0 + norm) * size
+        self.suspect[graphs] = (self.rounding[graphs] > NEARLY_SINGULAR) & ~below_one(self.radius[graphs])
 
     def status(self, on_singular: OnSingular) -> list[Status]:
         failed = Status.LEAST_SQUARES if on_singular == "least_squares" else Status.SINGULAR
@@ -87,7 +94,7 @@ def certified(weights: Tensor, parts: list[Certificate], on_singular: OnSingular
     solution = Solution(
         weights=weights,
         status=status,
-        residual=torch.cat([part.gap for part in parts]),
+        residual=torch.cat([part.gap + part.rounding for part in parts]),
         spectral_radius=torch.cat([part.radius for part in parts]),
         radius_kind="bound" if any(part.solver == "Series" for part in parts) else "exact",
         separation=torch.cat([part.separation for part in parts]),

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gape.automaton import Automaton
-from gape.encodings.blocks import Block, blocks, refuse_above, spread_rows
+from gape.blocks import Block, blocks, refuse_above, spread_rows
 from gape.encodings.certificate import certified
 from gape.encodings.powers import PowerDiagonals
 from gape.encodings.readout import Readout, check

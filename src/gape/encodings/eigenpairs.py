@@ -12,7 +12,7 @@ import scipy.sparse.csgraph
 import torch
 from torch import Tensor
 
-from gape.encodings.blocks import Block, blocks, spread_rows
+from gape.blocks import Block, blocks, spread_rows
 from gape.encodings.lanczos import lowest_eigenpairs
 from gape.encodings.laplacian_matrix import LaplacianKind, count_components
 from gape.encodings.signs import fix_signs

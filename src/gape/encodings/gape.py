@@ -14,10 +14,10 @@ from gape.encodings.closed import closed
 from gape.encodings.node_softmax import solve_node_softmax
 from gape.encodings.pair import pair
 from gape.encodings.pairs import Pairs
-from gape.encodings.radius import has_unit_radius, unit_radius
 from gape.graph import Graph
 from gape.interop import as_graph
 from gape.labelling import DegreeLabels, IndexLabels, RandomLabels
+from gape.radius import has_unit_radius, unit_radius
 from gape.solvers import LeastSquaresWarning, Solution, Status, solve
 from gape.typing import MatrixName, OnSingular, ReadoutName
 from gape.warning import warn_caller

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gape.graph import Graph
+from gape.walk import SMALLEST_DEGREE, check_range
 
 LaplacianName = Literal["normalized", "combinatorial"]
 
@@ -34,8 +35,10 @@ class LaplacianKind:
     asked_by: str
 
     def check(self, graph: Graph) -> None:
-        """Refuse negative weights and, unless they are to be symmetrised, directed graphs."""
+        """Refuse weights that are negative or out of range and, unless they are to be symmetrised, directed graphs."""
         weights = graph.edge_weight
+        if weights is not None:
+            check_range(graph.adjacency.out_degree.detach(), "degree", SMALLEST_DEGREE)
         if weights is not None and bool((weights < 0).any()):
             where = int((weights < 0).nonzero()[0])
             edge = graph.edge_index[:, where].tolist()

@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from gape.blocks import Block, blocks, refuse_above, spread_rows
 from gape.encodings.base import NodeEncoding, PairEncoding, at_least, one_of
-from gape.encodings.blocks import Block, blocks, empty_pairs, refuse_above, spread_pairs, spread_rows
-from gape.encodings.pairs import Pairs
+from gape.encodings.pairs import Pairs, empty_pairs, spread_pairs
 from gape.encodings.readout import symmetrised
 from gape.graph import Graph
 from gape.interop import as_graph

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from gape.automaton import Automaton
-from gape.encodings.blocks import ENTRIES, Block, blocks, empty_pairs, refuse_above, spread_pairs
+from gape.blocks import ENTRIES, Block, blocks, refuse_above
 from gape.encodings.certificate import certified
+from gape.encodings.pairs import empty_pairs, spread_pairs
 from gape.encodings.readout import Readout, check
 from gape.encodings.run_lengths import RunLengths, weigh
 from gape.interop import as_graph

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gape.blocks import Block
+from gape.sparse import Adjacency
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pairs:
@@ -84,3 +87,16 @@ class Pairs:
     def __repr__(self) -> str:
         shape = ["n", "n", *self.values.shape[1:]]
         return f"Pairs(graphs={self.num_graphs}, each=[{', '.join(map(str, shape))}], dtype={self.values.dtype})"
+
+
+def empty_pairs(adjacency: Adjacency, *shape: int, dtype: torch.dtype) -> Pairs:
+    """Pairs of all graphs to be filled in by :func:`spread_pairs`."""
+    count = int(adjacency.sizes.square().sum())
+    return Pairs(torch.zeros(count, *shape, dtype=dtype, device=adjacency.ptr.device), adjacency.sizes)
+
+
+def spread_pairs(out: Pairs, block: Block, matrices: Tensor) -> None:
+    """Write ``matrices`` ``[B, n, n, …]`` (no padding) to their places in ``out``."""
+    n = matrices.shape[1]
+    places = out.ptr[block.graphs, None] + torch.arange(n * n, device=matrices.device)
+    out.values.index_copy_(0, places.flatten(), matrices.flatten(0, 2).to(out.values.dtype))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gape.blocks import blocks, dense_pieces, refuse_above, spread_rows
 from gape.encodings.base import NodeEncoding, at_least
-from gape.encodings.blocks import blocks, dense_pieces, refuse_above, spread_rows
 from gape.encodings.powers import PowerDiagonals
 from gape.graph import Graph
 from gape.walk import WalkMatrix

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gape.automaton import Automaton
-from gape.encodings.blocks import Block
+from gape.blocks import Block
 from gape.encodings.certificate import Certificate
 from gape.encodings.from_sources import ROOM, runs_from_each, schur
 from gape.encodings.nearest import nearest_runs, too_large
@@ -55,6 +55,8 @@ class Readout:
             certificate = Certificate(part.num_graphs, part.device, "Series", True, lengths.steps)
             radius = 0.0 if lengths.finite else float(form.eigenvalues.abs().max())
             certificate.add_bound(radius * walk.norm_bounds)
+            certificate.gap += lengths.left
+            certificate.rounding += 0.0 if lengths.finite else 2.0**-52 * lengths.size
         else:
             name = "Schur" if walk.similarity is None else "Spectral"
             certificate = Certificate(part.num_graphs, part.device, name, False, int(part.sizes.max()))
@@ -71,6 +73,11 @@ class Readout:
             return 8 * n**2 * (5 * k + 6 if pairs else 10)
         return 8 * n**2 * (14 + (3 * k // 2 if pairs else 0)) + 4 * 16 * min(ROOM, n**2 * k)
 
+    @property
+    def _norm(self) -> float:
+        """‖μ‖₂."""
+        return float(torch.linalg.matrix_norm(self.automaton.transition, 2))
+
     def labels_of(self, block: Block) -> Tensor | None:
         return None if self.labels is None else self.labels[block.nodes]
 
@@ -81,19 +88,22 @@ class Readout:
 
     def _by_label(self, block: Block, theta: Tensor, vectors: Tensor) -> Iterator[tuple[Tensor | float, Tensor]]:
         labels, distance = self.labels_of(block), distances(theta, self.form)
-        gap, total = theta.new_zeros(len(theta)), theta.new_zeros(len(theta))
+        gap, total, size = theta.new_zeros(3, len(theta))
         for label in [0] if labels is None else torch.unique(labels).tolist():
             source = self.automaton.initial[:, label]
             here = torch.ones_like(theta) if labels is None else (labels == label).to(theta.dtype)
             y, left = solve_diagonal(
                 theta, self.automaton.transition, self.form, source.expand(*theta.shape, -1), distance
             )
-            if bool(left.any()):
-                gap += ((here.unsqueeze(1) @ vectors.square()).squeeze(1) * left.square()).sum(1)
+            share = (here.unsqueeze(1) @ vectors.square()).squeeze(1)
+            gap += (share * left.square()).sum(1)
+            size += (share * y.abs().square().sum(-1)).sum(1)
             total += here.sum(1) * source.square().sum()
             yield (1.0 if labels is None else labels == label), y
+        total = torch.where(total > 0, total, 1.0)
         self.certificate.add_spectrum(block.graphs, theta, self.form.eigenvalues)
-        self.certificate.gap[block.graphs] = (gap / torch.where(total > 0, total, 1.0)).sqrt()
+        self.certificate.gap[block.graphs] = (gap / total).sqrt()
+        self.certificate.add_rounding(block.graphs, (size / total).sqrt(), self._norm * theta.abs().amax(1))
 
     def schur(self, block: Block) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
         """Graph in the block, its Schur vectors, source nodes ``[b]`` and their runs ``[k, n, b]``, piece by piece.
@@ -101,20 +111,27 @@ class Readout:
         Singular graphs are left to :meth:`nearest`.
         """
         for i, matrix in enumerate(block.matrices):
-            upper, vectors = schur(matrix)
-            spectrum = upper.diagonal().unsqueeze(0)
-            self.certificate.add_spectrum(block.graphs[i : i + 1], spectrum, self.form.eigenvalues)
-            if self.certificate.singular[block.graphs[i]]:
+            graph = block.graphs[i : i + 1]
+            component = self.walk.components[block.nodes[i]]
+            within = torch.where(component.unsqueeze(1) == component, matrix, 0.0)
+            self.certificate.add_spectrum(graph, torch.linalg.eigvals(within).unsqueeze(0), self.form.eigenvalues)
+            if self.certificate.singular[graph]:
                 continue
-            for sources, columns in runs_from_each(upper, vectors, self.form, self._initial(block, i)):
+            upper, vectors = schur(matrix)
+            initial = self._initial(block, i)
+            size = torch.zeros(2, dtype=torch.float64, device=matrix.device)
+            for sources, columns in runs_from_each(upper, vectors, self.form, initial):
+                size += torch.stack([columns.abs().square().sum(), initial[sources].square().sum()])
                 yield i, vectors, sources, columns
+            norm = self._norm * float(torch.linalg.matrix_norm(matrix))
+            self.certificate.add_rounding(graph, (size[0] / size[1].clamp(min=1e-300)).sqrt(), norm)
 
     def nearest(self, block: Block) -> Iterator[tuple[int, Tensor]]:
         """Singular graphs in the block whose eigenvectors are not orthogonal, and their runs ``[n, n, k]``.
 
         The shortest least-squares solution for each source node, by one dense system for each graph.
         """
-        if self.walk.symmetric:
+        if self.walk.symmetric:  # settled with the eigenvectors
             return
         for i in self.certificate.singular[block.graphs].nonzero().flatten().tolist():
             initial, graph = self._initial(block, i), block.graphs[i]

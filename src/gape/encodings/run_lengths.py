@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gape.automaton import Automaton
+from gape.solvers.contraction import contracting_power
 from gape.walk import WalkMatrix
 
 # Beyond so many powers eigenvectors are cheaper.
@@ -24,12 +25,15 @@ NEGLIGIBLE = 1e-17
 class RunLengths:
     """``worth[t]`` ``[m, k]`` for walks of t steps over A / ``scale``: ``[T + 1, m, k]``.
 
-    ``finite``: longer walks are worth exactly nothing, whatever the graph.
+    ``finite``: longer walks are worth exactly nothing, whatever the graph. ``left``: else their worth, in relation to
+    that of walks of no steps, is at most this, and ``size`` is that of all together.
     """
 
     worth: Tensor
     scale: float
     finite: bool
+    left: float
+    size: float
 
     @property
     def steps(self) -> int:
@@ -45,13 +49,17 @@ def run_lengths(automaton: Automaton, walk: WalkMatrix) -> RunLengths | None:
     scale = 2.0 ** math.ceil(math.log2(largest)) if largest > 0 else 1.0
     term = automaton.initial.detach().T
     first = float(torch.linalg.matrix_norm(term))
-    worth = [term]
+    unit, together = first or 1.0, contracting_power(scale * mu, MOST)
+    worth, sizes = [term], [first]
     for _ in range(max(k, MOST) if nilpotent else MOST):
         term = scale * (term @ mu)
-        size = float(torch.linalg.matrix_norm(term))
-        if size <= (0.0 if nilpotent else NEGLIGIBLE * first):
-            return RunLengths(torch.stack(worth), scale, nilpotent)
+        sizes.append(float(torch.linalg.matrix_norm(term)))
+        if sizes[-1] == 0:
+            return RunLengths(torch.stack(worth), scale, nilpotent, 0.0, sum(sizes) / unit)
         worth.append(term)
+        last = sizes[-(together or 1) :]
+        if together and not nilpotent and len(sizes) > together and max(last) <= NEGLIGIBLE * first:
+            return RunLengths(torch.stack(worth), scale, False, 2.0 * sum(last) / unit, sum(sizes) / unit)
     return None
 
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import torch
 
+from gape.blocks import dense_pieces, refuse_above
 from gape.encodings.base import INTEGERS, PairEncoding, at_least
-from gape.encodings.blocks import dense_pieces, refuse_above
 from gape.encodings.hops import hop_distances
 from gape.encodings.pairs import Pairs
 from gape.graph import Graph

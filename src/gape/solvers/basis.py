@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from gape.solvers.arnoldi import Padding
-from gape.solvers.outcome import NO, SINGULAR_GAP, UNKNOWN, YES, Outcome, below_one, code, judge
+from gape.solvers.contraction import proven_radius
+from gape.solvers.outcome import NO, SINGULAR_GAP, UNKNOWN, YES, Outcome, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.projected import Triangular, distances, solve_diagonal, solve_matrix
 from gape.solvers.solution import Status
@@ -36,6 +37,7 @@ class Basis:
         scale: ``[n]`` vector c when the basis is that of diag(1/c) Aᵀ diag(c).
         radius: ``[graphs]``, ρ(A), and ``radius_exact`` whether it is more than an estimate.
         complete: whether V spans the whole space of each graph.
+        known_spectrum: ``[graphs, channels, J]``, the eigenvalues of H where they are known better than from H.
     """
 
     solver: str
@@ -51,6 +53,7 @@ class Basis:
     radius: Tensor
     radius_exact: bool
     complete: bool
+    known_spectrum: Tensor | None = None
 
     @property
     def dimension(self) -> int:
@@ -63,6 +66,8 @@ class Basis:
     @cached_property
     def spectrum(self) -> Tensor:
         """``[graphs, channels, J]``: the eigenvalues of H."""
+        if self.known_spectrum is not None:
+            return self.known_spectrum
         if self.form == "diagonal":
             return self.h
         if self.form == "triangular":
@@ -125,11 +130,12 @@ class Basis:
         distance = distances(self.spectrum, form)
         everywhere = distance.flatten(1).amin(1)
         separation = torch.where(self.excited, distance, torch.inf).flatten(1).amin(1).clamp(max=1.0)
+        radius = problem.transition_radius * self.radius
         if self.complete:
             unique = torch.where(everywhere > SINGULAR_GAP, YES, NO)
         else:
-            bound = problem.transition_radius * problem.walk.norm_bounds
-            unique = torch.where(below_one(bound), YES, UNKNOWN)
+            radius, converges = proven_radius(problem, radius, self._largest_vector)
+            unique = torch.where(converges, YES, UNKNOWN)
             unique = torch.where(separation <= SINGULAR_GAP, NO, unique)
         size = torch.linalg.vector_norm(y.reshape(len(gap), -1), dim=1) if self.scale is None else problem.norms(x)
         rounding = problem.rounding(size, self.radius)
@@ -139,7 +145,6 @@ class Basis:
             residual = problem.residual(x)
         else:
             residual = problem.relative(gap)
-        radius = problem.transition_radius * self.radius
         exhausted = (self.remainder <= 1e-12 * self.h.abs().flatten(1).amax(1, keepdim=True)).all(1)
         regular = separation > SINGULAR_GAP
         status = judge(
@@ -156,6 +161,15 @@ class Basis:
         kind = "exact" if self.radius_exact else "estimate"
         outcome = Outcome(x, residual, radius, separation, unique, status, self.dimension, kind, self.orthogonal)
         return outcome, y
+
+    @property
+    def _largest_vector(self) -> Tensor | None:
+        """``[n]``: where the eigenvalue of H that is largest belongs to, all channels together, without signs."""
+        if self.form != "diagonal" or not self.dimension:
+            return None
+        top = self.h.abs().argmax(-1)[..., None, None].expand(-1, -1, 1, self.vectors.shape[-1])
+        found = self.padding.unpad(self.vectors.gather(2, top).abs().sum((1, 2)).unsqueeze(-1)).squeeze(-1)
+        return found if self.scale is None else found * self.scale
 
     @property
     def orthogonal(self) -> bool:

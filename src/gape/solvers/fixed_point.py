@@ -46,8 +46,8 @@ class FixedPoint:
         known = below_one(bound)
         radius = torch.where(known, torch.minimum(bound, radius), radius)
         status = judge(residual, radius, tolerance=self.tolerance, exhausted=False)
-        # The residual of large weights is a small difference of large numbers, and may come out as 0 by chance; but a
-        # sum over runs that end is exact.
+        # The residual of large weights is a small difference of large numbers, and may come out as 0 by chance; but
+        # substitution along runs that end is as good as the numbers are.
         rounding = problem.rounding(problem.norms(x), problem.walk.norm_bounds)
         rounding = torch.where(problem.walk.acyclic_graphs, 0.0, rounding)
         # Stagnation, and weights so large that they solve nothing, are for the dense system to settle.
@@ -72,8 +72,10 @@ class FixedPoint:
         Returns X, the relative residual and, if asked for, an estimate of the operator's radius per graph (else less
         than that), and the steps.
         """
-        if problem.walk.acyclic or bool((contraction(problem) < 0.8).all()):
+        if bool((problem.transition_norm * problem.walk.two_norm_bounds < 0.8).all()):
             return self._sum(problem, apply, source)
+        if problem.walk.acyclic:
+            return self._substitute(problem, apply, source)
         return self._gmres(problem, apply, source, estimate)
 
     def _sum(self, problem: Problem, apply: Operator, source: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
@@ -83,11 +85,21 @@ class FixedPoint:
             term, steps = apply(term), steps + 1
             # What is left of the equation is exactly the first term not yet added.
             residual = _ratio(problem.norms(term), size)
-            # On a graph without cycles the sum ends by itself, after as many steps as its longest path has.
-            last = steps >= self.max_steps and not problem.walk.acyclic
-            if last or not bool((residual > self.tolerance).any()):
+            if steps >= self.max_steps or not bool((residual > self.tolerance).any()):
                 return total, residual, contraction(problem), steps
             total = total + term
+
+    def _substitute(self, problem: Problem, apply: Operator, source: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+        """Without cycles: ``X = apply(X) + source`` again and again, until the end of the longest path is right.
+
+        Nothing large is added and taken away again, as a sum by length may have to.
+        """
+        x, steps = source, 0
+        while True:
+            before, x, steps = x, apply(x) + source, steps + 1
+            if torch.equal(x, before) or not bool(torch.isfinite(x).all()):
+                residual = torch.where(problem.norms(x - before) == 0, 0.0, torch.inf)
+                return x, residual, contraction(problem), steps
 
     def _gmres(
         self, problem: Problem, apply: Operator, source: Tensor, estimate: bool

@@ -80,19 +80,22 @@ def judge(
     exhausted: Tensor | bool,
     run_sum: Tensor | None = None,
     rounding: Tensor | None = None,
+    regular: Tensor | None = None,
 ) -> Tensor:
     """The status of each graph from its residual and ρ(μ)ρ(A).
 
     ``exhausted``: the solver's space is all there is, so a residual that stays large means singular rather than not
     converged, unless ``rounding`` (see :meth:`Problem.rounding`) explains it: a nearly singular equation has large
-    solutions. ``run_sum``: graphs known to sum their runs whatever the radius says.
+    solutions. ``regular``: graphs whose solution is right however large it is. ``run_sum``: graphs known to sum their
+    runs whatever the radius says.
     """
     summed = below_one(radius) if run_sum is None else run_sum | below_one(radius)
     status = torch.where(summed, code(Status.RUN_SUM), code(Status.ALGEBRAIC))
     exhausted = torch.as_tensor(exhausted, device=residual.device)
     enough = torch.full_like(residual, CONSISTENT)
     if rounding is not None:
-        enough = torch.maximum(enough, (64.0 * rounding).clamp(max=NEARLY_SINGULAR))
+        most = NEARLY_SINGULAR if regular is None else torch.where(regular, torch.inf, NEARLY_SINGULAR)
+        enough = torch.maximum(enough, (64.0 * rounding).clamp(max=torch.as_tensor(most)))
     bad = ~((residual <= tolerance) | (exhausted & (residual <= enough)))
     failed = torch.where(exhausted, code(Status.SINGULAR), code(Status.NOT_CONVERGED))
     return torch.where(bad, failed, status)

@@ -84,7 +84,7 @@ def solve_part(piece: Piece, solver: AnySolver, basis: Basis | None, out: Tensor
     if automaton.final is not None or not outcome.largest < SAFE:
         _flag_overflow(outcome, x, problem)
     solved = Solved(outcome, x, [name] * part.num_graphs)
-    if auto is not None and isinstance(solver, Krylov):
+    if auto is not None and isinstance(solver, Krylov | Series):
         failed = outcome.status == code(Status.NOT_CONVERGED)
         failed &= problem.adjacency.sizes <= auto.dense_nodes
         if bool(failed.any()):

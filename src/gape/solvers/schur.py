@@ -45,6 +45,7 @@ class Schur:
                 scipy.linalg.schur(dense[i, :size, :size], output="complex") if size else (0, 0)
             )
         h = torch.from_numpy(upper).to(walk.ptr.device).unsqueeze(1)
+        spectrum = torch.linalg.eigvals(walk.dense(within_components=True).detach()).unsqueeze(1)
         rows = torch.from_numpy(vectors).to(walk.ptr.device).mT.unsqueeze(1)
         return Basis(
             solver="Schur",
@@ -57,9 +58,10 @@ class Schur:
             remainder=torch.zeros(len(h), 1, dtype=torch.float64, device=h.device),
             last=None,
             scale=None,
-            radius=h.diagonal(dim1=-2, dim2=-1).abs().amax((1, 2)) if largest else h.new_zeros(len(h)).real,
+            radius=spectrum.abs().amax((1, 2)) if largest else h.new_zeros(len(h)).real,
             radius_exact=True,
             complete=True,
+            known_spectrum=spectrum,
         )
 
     def run(self, problem: Problem) -> Outcome:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gape.solvers.contraction import contracting_power, proven_radius, substituted
 from gape.solvers.outcome import UNKNOWN, YES, Outcome, below_one, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.solution import Status
@@ -25,6 +26,8 @@ ROWS = 4096
 # Walk counts beyond this are rescaled (by a power of two, so exactly).
 LARGE, SMALL = 2.0**300, 2.0**-300
 DIVERGED, HOPELESS = 1e290, 1e200
+# Small terms in a row, at most, that it may take to know that all later ones are.
+MOST_TOGETHER = 64
 
 
 @dataclass(frozen=True)
@@ -51,19 +54,23 @@ class Series:
         single = walks.shape[1] == 1
         walks = walks.squeeze(1) if single else walks
         coefficients = problem.initial.T[problem.used_labels]
-        total = _Total(problem)
+        total = _Total()
         steps, exponent = 0, 0
+        # So many small terms in a row are followed by none that is large. Where nothing contracts it is not known.
+        enough, small = contracting_power(float(problem.walk.norm_bounds.max()) * mu, MOST_TOGETHER), 0
         # Of any weight: Σ_t max|W_t| Σ|C_t|, the first term here.
         bound = _largest(walks, problem.counts_walks) * float(coefficients.abs().sum())
         lost = torch.zeros(problem.num_graphs, dtype=torch.bool, device=walks.device)
         # ‖W_t C_t‖ ≤ √(n m) max|W_t| ‖C_t‖: a check of all graphs at once, made exact when it gets close.
         slack = _largest(problem.relative((problem.adjacency.sizes * len(coefficients)).to(torch.float64).sqrt()))
+        moved = _largest(walks, problem.counts_walks) * _norm(coefficients)
         while True:
             total.add(walks, coefficients)
             walks, coefficients, steps = problem.walk.push(walks), coefficients @ mu, steps + 1
             size = _norm(coefficients)
             largest = _largest(walks, problem.counts_walks)
             bound += largest * size * coefficients.numel()
+            moved += largest * size
             diverged = not largest * size * slack < DIVERGED
             # Without cycles the sum ends by itself, after as many steps as the longest path has.
             last = steps >= self.max_steps and not problem.walk.acyclic
@@ -76,20 +83,46 @@ class Series:
                     walks = walks.masked_fill(lost[problem.adjacency.batch].view(-1, *[1] * (walks.dim() - 1)), 0.0)
                     largest = _largest(walks)
                 residual = torch.where(lost, torch.inf, residual)
-                if last or bool(((residual <= self.tolerance) | lost).all()):
+                small = small + 1 if bool(((residual <= self.tolerance) | lost).all()) else 0
+                if last or largest * size == 0 or (small >= (enough or 1) and (enough or not problem.walk.acyclic)):
                     break
+            else:
+                small = 0
             if not SMALL < largest < LARGE and largest > 0:
                 shift = round(math.log2(largest))
                 walks, coefficients = walks * 2.0**-shift, coefficients * 2.0**shift
                 exponent += shift
         radius = problem.transition_radius * self._radius_bound(problem, walks, steps, exponent, lost)
-        done = residual <= self.tolerance
-        status = judge(residual, radius, tolerance=self.tolerance, exhausted=False, run_sum=done)
+        # What rounding may have cost where terms cancel: then the equation is checked outright.
+        careful = not 2.0**-52 * slack * moved <= self.tolerance
+        weights, rounding = total.finish(None if careful else problem.out), torch.zeros_like(residual)
+        if careful:
+            weights = substituted(problem, steps) if problem.walk.acyclic else weights
+            residual = torch.where(lost, torch.inf, problem.residual(weights))
+            rounding = problem.rounding(problem.norms(weights), problem.walk.norm_bounds)
+        done = residual <= torch.maximum(64.0 * rounding, torch.full_like(residual, self.tolerance))
+        known = done if enough or largest * size == 0 else done & problem.walk.acyclic_graphs
+        # A term that is small may be followed by larger ones: these graphs' bounds do not show that it converges.
+        unsure = done & ~known & ~below_one(radius)
+        if bool(unsure.any()):
+            exact, _ = proven_radius(problem, torch.zeros_like(radius))
+            # Zero is what went in: the graph is too large for its eigenvalues, and it is only seen to have converged.
+            known = known | (unsure & (exact == 0))
+            radius = torch.where(unsure & (exact > 0), exact, radius)
+        status = judge(
+            residual,
+            radius,
+            tolerance=self.tolerance,
+            exhausted=done,
+            run_sum=known,
+            rounding=rounding,
+            regular=known | below_one(radius),
+        )
         if bool(lost.any()):
             # A finite sum cannot diverge: its terms are too large for the number format.
             status = torch.where(lost & problem.walk.acyclic_graphs, code(Status.OVERFLOW), status)
         return Outcome(
-            weights=total.finish(),
+            weights=weights,
             residual=residual,
             spectral_radius=radius,
             separation=(1.0 - radius).clamp(min=0.0),
@@ -137,11 +170,10 @@ def _largest(x: Tensor, nonnegative: bool = False) -> float:
 class _Total:
     """Σ W_t C_t, multiplied out a block of steps at a time and rounded on the way out."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self) -> None:
         self._walks: list[Tensor] = []
         self._coefficients: list[Tensor] = []
         self._sum: Tensor | None = None
-        self._problem = problem
 
     def add(self, walks: Tensor, coefficients: Tensor) -> None:
         if len(self._walks) == BLOCK:
@@ -157,11 +189,12 @@ class _Total:
         parts = [walks[chosen] for walks in self._walks]
         return torch.stack(parts).T if parts[0].dim() == 1 else torch.cat(parts, 1)
 
-    def finish(self) -> Tensor:
+    def finish(self, out: Tensor | None) -> Tensor:
+        """The sum, written to ``out`` if that is given and it can be."""
         c = torch.cat(self._coefficients)
         if self._sum is not None:
             return self._sum.addmm_(self._rows(slice(None)).to(c.dtype), c)
-        out, n = self._problem.out, len(self._walks[0])
+        n = len(self._walks[0])
         if out is None:
             out = torch.empty(n, c.shape[1], dtype=c.dtype, device=c.device)
         # Rows by the thousand, so that they are in cache from the counts to the rounding.

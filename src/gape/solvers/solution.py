@@ -75,10 +75,12 @@ class Solution:
     Args:
         weights: ``[n, k]``, total weight of the runs that end in each node and state (P ∘ τℓ, transposed).
         status: how the solve ended on each graph.
-        residual: ``[graphs]``, ‖P - μᵀPA - αℓ‖ / ‖αℓ‖ as the solver knows it, before any rounding to float32.
-        spectral_radius: ``[graphs]``, ρ(μ)·ρ(A); for typed transitions the radius of the whole operator. From
-            :class:`Krylov` it is that of the part of A that the labels excite, from :class:`FixedPoint`, unless it is
-            a bound, that of the part of the operator that the source excites: it can be smaller.
+        residual: ``[graphs]``, ‖P - μᵀPA - αℓ‖ / ‖αℓ‖ as the solver knows it, before any rounding to float32. Where
+            weights are far larger than αℓ rounding alone makes it large.
+        spectral_radius: ``[graphs]``, ρ(μ)·ρ(A); for typed transitions the radius of the whole operator. On graphs of
+            more than 512 nodes :class:`Krylov` has that of the part of A that the labels excite, and always
+            :class:`FixedPoint`, unless it is a bound, that of the part of the operator that the source excites: it can
+            be smaller, and with it ``RUN_SUM`` be said of a sum that diverges far from where runs begin.
         radius_kind: whether that is ``"exact"``, an upper ``"bound"`` or an ``"estimate"``.
         separation: ``[graphs]``, min |1 - λᵢδⱼ| over the eigenvalues that the source excites, as far as the solver can
             tell: over all of them, hence a lower bound, from :class:`Schur`, :class:`Kronecker` and :class:`Series`;

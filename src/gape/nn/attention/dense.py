@@ -85,7 +85,7 @@ def _softmax_attention(qkv: Tensor, layout: DenseLayout, bias: Tensor | None) ->
     for block, parts in zip(layout.blocks, _split(qkv, layout, 3), strict=True):
         b, n = block.count.shape[:2]
         query, key, value = parts.view(3, b, layout.heads, n, -1)
-        mask = block.mask.to(qkv.dtype)
+        mask = block.mask(qkv.dtype)
         if bias is not None:
             mask = mask + _block_bias(bias, block)
         out = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)

@@ -30,9 +30,12 @@ class Block:
         """Places for nodes, padding included."""
         return self.count.shape[0] * self.count.shape[1]
 
-    @cached_property
-    def mask(self) -> Tensor:
+    def mask(self, dtype: torch.dtype) -> Tensor:
         """``[b, 1, n, n]``, log of :attr:`count`: added to a score, −∞ forbids the pair."""
+        return self._log_count if dtype == self.count.dtype else self.count.to(dtype).log()[:, None]
+
+    @cached_property
+    def _log_count(self) -> Tensor:
         return self.count.log()[:, None]
 
 

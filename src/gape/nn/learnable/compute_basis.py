@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from gape.encodings.blocks import blocks, spread_rows
+from gape.blocks import blocks, spread_rows
 from gape.encodings.powers import PowerDiagonals
 from gape.graph import Graph
 from gape.hashing import digest_edges

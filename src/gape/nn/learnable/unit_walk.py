@@ -7,8 +7,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from gape.encodings.radius import STOCHASTIC, spectral_radius
 from gape.graph import Graph
+from gape.radius import STOCHASTIC, spectral_radius
 from gape.walk import WalkMatrix
 
 

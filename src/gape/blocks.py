@@ -9,9 +9,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from gape.encodings.pairs import Pairs
 from gape.graph import Graph
-from gape.sparse import Adjacency
 from gape.walk import WalkMatrix
 
 # Entries of the matrices that are worked on together: a few of them fit into a processor's cache.
@@ -113,19 +111,6 @@ def spread_rows(out: Tensor, block: Block, rows: Tensor) -> None:
         inside = nodes >= 0
         nodes, rows = nodes[inside], rows[inside]
     out.index_copy_(0, nodes, rows.to(out.dtype))
-
-
-def empty_pairs(adjacency: Adjacency, *shape: int, dtype: torch.dtype) -> Pairs:
-    """Pairs of all graphs to be filled in by :func:`spread_pairs`."""
-    count = int(adjacency.sizes.square().sum())
-    return Pairs(torch.zeros(count, *shape, dtype=dtype, device=adjacency.ptr.device), adjacency.sizes)
-
-
-def spread_pairs(out: Pairs, block: Block, matrices: Tensor) -> None:
-    """Write ``matrices`` ``[B, n, n, …]`` (no padding) to their places in ``out``."""
-    n = matrices.shape[1]
-    places = out.ptr[block.graphs, None] + torch.arange(n * n, device=matrices.device)
-    out.values.index_copy_(0, places.flatten(), matrices.flatten(0, 2).to(out.values.dtype))
 
 
 def refuse_above(limit: float, needed: float, what: str, way_out: str) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse
-import scipy.sparse.csgraph
 import scipy.sparse.linalg
 import torch
 from torch import Tensor
 
-from gape.encodings.blocks import blocks
-from gape.encodings.perron import perron_root
+from gape.blocks import blocks
 from gape.graph import Graph
+from gape.perron import perron_root
 from gape.walk import WalkMatrix
 
 # Where there is a gap behind the largest eigenvalue, these steps are plenty.
@@ -22,11 +21,14 @@ DENSE_NODES = 512
 STOCHASTIC = ("random_walk", "random_walk_in", "symmetric")
 
 
-def spectral_radius(walk: WalkMatrix) -> Tensor:
+def spectral_radius(walk: WalkMatrix, only: Tensor | None = None) -> Tensor:
     """``[graphs]``: ρ of each graph's matrix, exactly 0 if the graph has no cycle, the same in any batch.
 
-    Edges between strongly connected components have no part in any eigenvalue. Without them what is left of a
-    directed graph is well conditioned (dense eigenvalues of a long directed path would come out near 0.1, not 0).
+    Directed graphs component by component, see :attr:`gape.walk.WalkMatrix.components`.
+
+    Args:
+        walk: the walk matrix.
+        only: ``[graphs]`` of bools, where only some are asked for; the others come out as 0.
 
     Example:
         >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
@@ -36,17 +38,19 @@ def spectral_radius(walk: WalkMatrix) -> Tensor:
     similar = walk.similarity
     source, target, values = (part.detach() for part in walk.entries())
     if similar is None:
-        values = torch.where(_same_component(walk, source, target), values, 0.0)
+        values = torch.where(walk.components[source] == walk.components[target], values, 0.0)
     else:
         values = values * (similar[source] / similar[target])
     sizes = walk.adjacency.sizes
     out = torch.zeros(len(sizes), dtype=torch.float64, device=walk.ptr.device)
-    large = sizes > DENSE_NODES
-    if not bool(large.all()):
-        small = torch.where(large[walk.adjacency.batch[source]], 0.0, values)
-        for block in blocks(walk, values=small):
-            if block.matrices.shape[1] <= DENSE_NODES:
-                out[block.graphs] = _dense_radius(block.matrices, similar is not None)
+    large, small = sizes > DENSE_NODES, sizes <= DENSE_NODES
+    if only is not None:
+        large, small = large & only, small & only
+    if bool(small.any()):
+        for block in blocks(walk, values=torch.where(small[walk.adjacency.batch[source]], values, 0.0)):
+            asked = small[block.graphs]
+            if bool(asked.any()):
+                out[block.graphs[asked]] = _dense_radius(block.matrices[asked], similar is not None)
     for i in large.nonzero().flatten().tolist():
         inside = walk.adjacency.batch[source] == i
         out[i] = _sparse_radius(source[inside], target[inside], values[inside], similar is not None)
@@ -79,14 +83,6 @@ def unit_radius(graph: Graph, matrix: str) -> Graph:
         loops = torch.arange(graph.num_nodes, device=graph.device)
         index, values = torch.cat([index, loops.expand(2, -1)], 1), torch.cat([values, walk.diagonal * factor])
     return Graph(index, graph.num_nodes, edge_weight=values, labels=graph.labels, ptr=graph.ptr)
-
-
-def _same_component(walk: WalkMatrix, source: Tensor, target: Tensor) -> Tensor:
-    ends = source.cpu().numpy(), target.cpu().numpy()
-    pattern = scipy.sparse.coo_array((np.ones(len(source), np.int8), ends), shape=(walk.num_nodes,) * 2)
-    _, component = scipy.sparse.csgraph.connected_components(pattern, directed=True, connection="strong")
-    component = torch.from_numpy(component).to(source.device)
-    return component[source] == component[target]
 
 
 def _dense_radius(matrices: Tensor, symmetric: bool) -> Tensor:

@@ -1,0 +1,60 @@
+"""Whether a sum over runs converges, and when it may stop."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gape.radius import DENSE_NODES, spectral_radius
+from gape.solvers.outcome import below_one
+from gape.solvers.problem import Problem
+
+
+def substituted(problem: Problem, steps: int) -> Tensor:
+    """The weights on graphs without cycles, node by node in the order of the edges: F(X) + S, again and again.
+
+    After t steps every node at the end of paths of at most t edges is right and stays as it is, so nothing large is
+    added and taken away again, as a sum by length may have to.
+    """
+    x = problem.source
+    for _ in range(steps):
+        x = problem.source + problem.apply(x)
+    return x
+
+
+def proven_radius(problem: Problem, estimate: Tensor, positive: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """ρ(μ)ρ(A) ``[graphs]``, and where it is known to be below 1.
+
+    An ``estimate`` may be too low. If it is below 1, a norm of A may show that ρ(μ)ρ(A) is, or max (Aᵀy)_v / y_v for
+    any ``positive`` y ``[n]`` where no weight is negative (Collatz, 1942); where neither does, the eigenvalues of
+    graphs that are small enough for them say what it is.
+    """
+    mu, walk = problem.transition_radius, problem.walk
+    sure = below_one(mu * walk.norm_bounds)
+    unsure = below_one(estimate) & ~sure
+    if positive is not None and walk.nonnegative and bool(unsure.any()):
+        ratio = torch.where(positive > 0, walk.push(positive) / positive, torch.inf)
+        alone = torch.bincount(walk.adjacency.edge_index.flatten(), minlength=walk.num_nodes) == 0
+        sure = sure | below_one(mu * walk.adjacency.segment_max(ratio.masked_fill(alone, 0.0)))
+        unsure &= ~sure
+    unsure &= walk.adjacency.sizes <= DENSE_NODES
+    if not bool(unsure.any()):
+        return estimate, sure
+    radius = torch.where(unsure, mu * spectral_radius(walk, unsure), estimate)
+    return radius, sure | (unsure & below_one(radius))
+
+
+def contracting_power(matrix: Tensor, most: int) -> int | None:
+    """A power of two p, at most ``most``, with ‖matrixᵖ‖₂ ≤ ½; ``None`` if there is none.
+
+    One small term of a sum says nothing of the next; p of them in a row are followed by small ones alone.
+
+    >>> contracting_power(torch.tensor([[0.0, 1e-13], [1e11, 0.0]]), most=64)
+    2
+    """
+    power = 1
+    while not float(torch.linalg.matrix_norm(matrix, 2)) <= 0.5:
+        matrix, power = matrix @ matrix, 2 * power
+        if power > most or not bool(torch.isfinite(matrix).all()):
+            return None
+    return power

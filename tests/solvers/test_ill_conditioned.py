@@ -1,0 +1,141 @@
+"""Equations on which eigenvalues, single terms or plain sums mislead: directed chains, cancellation, hidden parts."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import gape
+from gape import Automaton, Graph
+from gape.encodings.closed import closed
+from gape.encodings.pair import pair
+from gape.solvers import Kronecker, Krylov, Schur, Series, SolveError, Status
+
+LEAST = {"on_singular": "least_squares"}
+
+
+def nearest(machine, graph):
+    """The shortest least-squares solution by NumPy, and its relative residual."""
+    matrix, mu = graph.walk("adjacency").dense()[0].numpy(), machine.transition.numpy()
+    system = np.eye(len(matrix) * len(mu)) - np.kron(matrix.T, mu.T)
+    source = np.tile(machine.initial.numpy()[:, 0], len(matrix))
+    found = np.linalg.lstsq(system, source, rcond=1e-12)[0]
+    residual = np.linalg.norm(system @ found - source) / np.linalg.norm(source)
+    return torch.from_numpy(found.reshape(len(matrix), -1)), residual
+
+
+def chain_of_pairs(pairs):
+    """0⇄1→2⇄3→…: the eigenvalue 1 as often as there are pairs, with one eigenvector; in a random order."""
+    edges = [edge for p in range(pairs) for edge in ((2 * p, 2 * p + 1), (2 * p + 1, 2 * p))]
+    edges += [(2 * p - 1, 2 * p) for p in range(1, pairs)]
+    order = np.random.default_rng(pairs).permutation(2 * pairs).tolist()
+    return Graph.from_edges([(order[u], order[v]) for u, v in edges], num_nodes=2 * pairs)
+
+
+def digraph(seed):
+    generator = np.random.default_rng(seed)
+    nodes = int(generator.integers(6, 20))
+    edges = [(int(u), int(v)) for u, v in generator.integers(0, nodes, (int(1.3 * nodes), 2)) if u != v]
+    edges += [(v, u) for u, v in edges if generator.random() < 0.3]
+    return Graph.from_edges(edges, num_nodes=nodes)
+
+
+@pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
+@pytest.mark.parametrize("solver", [None, Kronecker(), Schur()], ids=["auto", "kronecker", "schur"])
+@pytest.mark.parametrize("graph", [chain_of_pairs(3), chain_of_pairs(12), *map(digraph, range(12))], ids=str)
+def test_directed_graphs_get_a_solution_or_the_shortest_that_comes_nearest(graph, solver):
+    machine = Automaton.stochastic(3, seed=graph.num_nodes)
+    expected, residual = nearest(machine, graph)
+    chosen = {} if solver is None else {"solver": solver}
+    solution = gape.solve(machine, graph, throw=False, **LEAST, **chosen)
+    assert solution.status[0].ok == (residual < 1e-10)
+    if solution.status[0].ok and not solution.unique[0]:  # any of many solutions
+        left = solution.weights - graph.walk("adjacency").push(solution.weights @ machine.transition)
+        expected, found = machine.initial.T.expand_as(left), left
+    else:
+        found = solution.weights
+    torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
+@pytest.mark.parametrize("readout", [pair, closed])
+def test_readouts_find_singular_directed_graphs_too(readout):
+    graph, machine = chain_of_pairs(3), Automaton.katz(1.0)
+    with pytest.raises(SolveError, match="singular"):
+        readout(machine, graph)
+    solution = readout(machine, graph, **LEAST)
+    matrix = graph.walk("adjacency").dense()[0].numpy()
+    runs = np.linalg.lstsq(np.eye(6) - matrix.T, np.eye(6), rcond=1e-12)[0].T
+    expected = torch.from_numpy(runs if readout is pair else runs.diagonal().copy())
+    torch.testing.assert_close(solution.weights.reshape(expected.shape), expected)
+    assert solution.unique == [False]
+    assert solution.residual.item() == pytest.approx(
+        np.linalg.norm(runs - runs @ matrix - np.eye(6)) / math.sqrt(6), rel=1e-8
+    )
+
+
+def test_readouts_say_what_rounding_costs_near_a_singular_equation():
+    path, damping = Graph.from_edges([(0, 1), (1, 2)], undirected=True), (1 - 3e-10) / math.sqrt(2)
+    solution = pair(Automaton.katz(damping), path)
+    runs = solution.weights.reshape(3, 3)
+    left = runs - damping * runs @ path.walk("adjacency").dense()[0] - torch.eye(3)
+    assert float(left.norm()) / math.sqrt(3) <= solution.residual.item() < 1e-5
+
+
+def test_large_weights_of_a_regular_equation_are_not_called_singular():
+    edges = [(u, v) for u in range(40) for v in range(u + 1, 40)] + [(39, 38)]
+    graph, machine = Graph.from_edges(edges, num_nodes=40), Automaton.random(4, damping=0.9)
+    solution, exact = gape.solve(machine, graph), gape.solve(machine, graph, solver=Series())
+    assert (solution.status, solution.unique) == ([Status.RUN_SUM], [True])
+    assert float(exact.weights.abs().max()) > 1e8
+    torch.testing.assert_close(solution.weights, exact.weights, rtol=1e-10, atol=0)
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_terms_that_cancel_do_not_spoil_sums_without_cycles(typed):
+    nodes = 60
+    edges = [(u, v) for u in range(nodes) for v in range(u + 1, nodes)]
+    graph = Graph.from_edges(edges, num_nodes=nodes, labels=torch.arange(nodes) % 2)
+    machine = Automaton.katz(-0.9)
+    if typed:
+        both = machine.transition.expand(2, 1, 1)
+        machine = Automaton(torch.ones(1, 2, dtype=torch.float64), both, transition_by="node")
+    solution = gape.solve(machine, graph)
+    expected = 0.1 ** torch.arange(nodes, dtype=torch.float64).unsqueeze(1)
+    torch.testing.assert_close(solution.weights, expected, rtol=0, atol=1e-14)
+    assert solution.status == [Status.RUN_SUM]
+
+
+def test_a_small_term_does_not_end_a_sum_whose_later_terms_are_large():
+    weights = torch.tensor([1e-13, 1e13], dtype=torch.float64)
+    path = Graph.from_edges([(0, 1), (1, 2)], num_nodes=3, edge_weight=weights, labels=torch.tensor([0, 1, 1]))
+    first = Automaton(torch.tensor([[1.0, 0.0]], dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64))
+    assert gape.solve(first, path).weights.flatten().tolist() == pytest.approx([1.0, 1e-13, 1.0])
+    edge = Graph.from_edges([(0, 1)], undirected=True)
+    for small, large in ((1e-13, 1e11), (1e-18, 1e16)):
+        there_and_back = torch.tensor([[0.0, small], [large, 0.0]], dtype=torch.float64)
+        machine = Automaton(torch.tensor([[1.0], [0.0]], dtype=torch.float64), there_and_back)
+        assert gape.solve(machine, edge).weights[0, 0].item() == pytest.approx(1 / 0.99)
+        assert closed(machine, edge).weights[0, 0].item() == pytest.approx(1 / 0.99)
+
+
+@pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
+@pytest.mark.parametrize("solver", [None, Krylov(), Series(), Schur()], ids=["auto", "krylov", "series", "schur"])
+def test_runs_that_diverge_far_from_where_they_begin_are_seen(solver):
+    clique = [(25 + u, 25 + v) for u in range(16) for v in range(u + 1, 16)]
+    edges = [(u, u + 1) for u in range(25)] + clique
+    graph = Graph.from_edges(edges, undirected=True, labels=torch.tensor([0] + [1] * 40))
+    machine = Automaton.random(4, damping=0.2, labels=2, initial_labels=(0,))
+    solution = gape.solve(machine, graph, **({} if solver is None else {"solver": solver}))
+    assert solution.status == [Status.ALGEBRAIC]
+    assert solution.spectral_radius.item() == pytest.approx(3.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("weight", [1e-310, 1e308])
+@pytest.mark.parametrize("name", ["rw", "ppr", "pprp", "lape", "sa"])
+def test_degrees_out_of_the_range_of_float64_are_refused(name, weight):
+    weights = torch.full((3,), weight, dtype=torch.float64)
+    graph = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True, edge_weight=weights)
+    with pytest.raises(ValueError, match=r"node 0 has (out-)?degree .*; divide the edge weights by the largest"):
+        gape.encode(graph, name)

@@ -55,7 +55,7 @@ def draw_pair(generator: np.random.Generator) -> tuple[int, Array, Array]:
 
 @dataclass(frozen=True)
 class DirectedCycles:
-    """Is there a directed 4-cycle? Not in the paper, which promises directed graphs and shows none.
+    """Is there a directed 4-cycle? Not in the paper, which has no task on directed graphs.
 
     Graphs come in pairs, with a 4-cycle and without, that differ only in the directions of some edges: every node
     has the same in- and out-degree in both. Three paths make the cycles (of 3, 4 or 5 nodes, two of them

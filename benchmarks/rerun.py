@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gape.bench.cell import Cell
-from gape.bench.collect import read_results
+from gape.bench.collect import both_figures, read_results
 from gape.bench.jobs import run_cells
 from gape.bench.run import RunOptions
 
@@ -22,9 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def figures(result: dict[str, Any]) -> str:
     """Test metric by both rules, and how the run ended."""
-    values = (result[rule][result["metric"]] for rule in ("best_validation", "last_epoch"))
-    best, last = ("not finite" if value is None else f"{value:.4f}" for value in values)
-    return f"{best} at best validation, {last} at the last epoch, ended by {result['stopped']}"
+    return f"{both_figures(result)}, ended by {result['stopped']}"
 
 
 def main() -> None:

@@ -65,7 +65,7 @@ class Cell:
     @property
     def variant(self) -> str:
         """The overrides in one word, empty if there are none."""
-        return ",".join(f"{key}={text}" for key, text in self.overrides.items())
+        return in_one_word(self.overrides)
 
     @property
     def name(self) -> str:
@@ -78,3 +78,11 @@ class Cell:
         if len(row) > 120 or not re.fullmatch(r"[\w.,=*+-]+", row):
             row = f"{self.encoding},{hashlib.sha256(row.encode()).hexdigest()[:12]}"
         return runs / self.task / row / f"seed-{self.seed}"
+
+
+def in_one_word(overrides: Mapping[str, str]) -> str:
+    """
+    >>> in_one_word({"norm": "layer", "lr": "0.001"})
+    'lr=0.001,norm=layer'
+    """
+    return ",".join(f"{key}={text}" for key, text in sorted(overrides.items()))

@@ -86,6 +86,13 @@ def data_of(result: Mapping[str, Any]) -> str:
     return f"{parts} graphs for training, validation and test; {result['data']}"
 
 
+def both_figures(result: Mapping[str, Any]) -> str:
+    """The test metric by both rules, in words."""
+    values = (result[rule][result["metric"]] for rule in ("best_validation", "last_epoch"))
+    best, last = ("not finite" if value is None else f"{value:.4f}" for value in values)
+    return f"{best} at best validation, {last} at the last epoch"
+
+
 def goes_on(result: Result, cell: Cell) -> bool:
     """Whether time ended the run, and the cell is now asked for with more.
 

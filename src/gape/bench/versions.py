@@ -29,8 +29,17 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         **found,
         "machine": platform.machine(),
+        "processor": _processor(),
         "accelerator": str(torch.accelerator.current_accelerator() or "cpu"),
     }
+
+
+def _processor() -> str:
+    """Its name, where the system tells: sums come out in another order on another one."""
+    listed = Path("/proc/cpuinfo")  # Linux, where the platform module has no name
+    lines = listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor())
 
 
 def _own() -> str:

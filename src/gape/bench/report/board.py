@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from gape.bench.cell import Cell
+from gape.bench.collect import both_figures
 from gape.bench.report.time_left import epochs_left, minutes_left
 
 # Seconds between two lines about a cell where there is no terminal.
@@ -62,12 +63,10 @@ class Board:
 
     def done(self, cell: Cell, result: Mapping[str, Any], skipped: bool = False) -> None:
         self.finished += 1
-        figures = (result[rule][result["metric"]] for rule in ("best_validation", "last_epoch"))
-        best, last = ("not finite" if figure is None else f"{figure:.4f}" for figure in figures)
         how = "was finished before" if skipped else f"{sum(result['epochs'])} epochs, {result['minutes']:.1f} min"
         self._say(
-            f"{cell.name}: test {result['metric'].replace('_', ' ')} {best} at best validation, {last} at the "
-            f"last epoch ({how}, stopped by {result['stopped']}) [{self.finished}/{self.cells}]"
+            f"{cell.name}: test {result['metric'].replace('_', ' ')} {both_figures(result)} ({how}, stopped by "
+            f"{result['stopped']}) [{self.finished}/{self.cells}]"
         )
         self._remove(cell)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gape.bench.cell import Cell
+from gape.bench.cell import Cell, in_one_word
 from gape.bench.collect import data_of
 from gape.bench.protocol import TASKS
 from gape.bench.tables.layouts import ColumnOf, Layout, RowOf, layout
@@ -68,7 +68,7 @@ def comparison(
     what, chosen = layout(name, tasks, encodings), overrides or {}
     by_cell: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for result in results:
-        key = (result["task"], result["encoding"], _variant(result["overrides"]))
+        key = (result["task"], result["encoding"], in_one_word(result["overrides"]))
         by_cell.setdefault(key, []).append(result)
 
     figures: _Figures = {}
@@ -77,7 +77,7 @@ def comparison(
         runs = {}
         for row in (row for row in what.rows if row.stands_in(column)):
             pairs = {**column.overrides, **chosen.get(column.task, {}), **row.overrides}
-            variant = _variant(Cell(column.task, row.encoding, overrides=pairs).overrides)
+            variant = Cell(column.task, row.encoding, overrides=pairs).variant
             runs[row.title] = by_cell.get((column.task, row.encoding, variant), [])
         shown[column.title] = _of_one_data_set(runs)
         for title, found in shown[column.title].runs.items():
@@ -114,7 +114,7 @@ def other_settings(
     """
     rows, tasks = {row.encoding for row in what.rows}, {column.task for column in what.columns}
     found = Counter(
-        f"{result['task']}:{_variant(result['overrides']) or 'as published'}"
+        f"{result['task']}:{in_one_word(result['overrides']) or 'as published'}"
         for result in results
         if result["task"] in tasks and result["encoding"] in rows and result["overrides"] != _spelled(result, overrides)
     )
@@ -162,10 +162,6 @@ def _of_paper(name: str, row: RowOf, columns: Sequence[ColumnOf]) -> list[tuple[
     ):
         lines.append((row.title, LOGS, tuple(_logged(in_paper, column.task) for column in columns)))
     return lines
-
-
-def _variant(overrides: Mapping[str, str]) -> str:
-    return ",".join(f"{key}={text}" for key, text in sorted(overrides.items()))
 
 
 def _lower(task: str) -> bool:

@@ -62,7 +62,7 @@ def test_pyg_data_with_a_batch_vector_keeps_the_boundaries():
     index = torch.tensor([[0, 2], [1, 3]])
     graph = as_graph(Data(edge_index=index, num_nodes=4, batch=torch.tensor([0, 0, 1, 1])))
     assert graph.ptr.tolist() == [0, 2, 4]
-    with pytest.raises(ValueError, match=r"batch must not decrease along the nodes, got \[0, 1, 0, 1\]"):
+    with pytest.raises(ValueError, match=r"batch must be ascending.*node 2 is of graph 0 and the node before it of 1"):
         as_graph(Data(edge_index=index, num_nodes=4, batch=torch.tensor([0, 1, 0, 1])))
 
 
@@ -337,3 +337,41 @@ def test_a_graph_is_itself():
 def test_what_is_no_graph_is_quoted(source, quoted):
     with pytest.raises(ValueError, match=quoted):
         as_graph(source)
+
+
+class Made(torch.utils.data.Dataset):
+    """Graphs that are made when asked for, whatever the number."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, i):
+        return Graph.from_edges([(j, j + 1) for j in range(i % 5 + 1)])
+
+
+def test_a_data_set_that_makes_its_graphs_is_read_up_to_its_length():
+    assert as_graph(Made()).sizes.tolist() == [2, 3, 4]
+
+
+def test_what_pyg_data_may_hold_by_mistake_is_named():
+    from torch_geometric import transforms
+    from torch_geometric.data import Data
+
+    index = torch.tensor([[0, 1], [1, 0]])
+    with pytest.raises(ValueError, match="has adj_t and no edge_index; encode before ToSparseTensor"):
+        as_graph(transforms.ToSparseTensor()(Data(edge_index=index, num_nodes=2)))
+    assert as_graph(Data(edge_index=index, num_nodes=2, edge_weight=[1.0, 2.0])).edge_weight.tolist() == [1.0, 2.0]
+    graph = nx.Graph()
+    graph.add_edge("a", "b", weight=10**400)
+    with pytest.raises(ValueError, match=r"edge 'a' – 'b' has weight 1000.* a float can hold"):
+        as_graph(graph)
+
+
+def test_an_encoding_that_passes_no_gradient_on_says_so():
+    import gape
+
+    weights = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    graph = Graph(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weights)
+    with pytest.warns(UserWarning, match="the edge weights require gradients, and RandomWalk.* passes none on"):
+        gape.encode(graph, "rw", length=2)
+    assert gape.encode(graph, "gape", states=2).requires_grad

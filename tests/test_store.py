@@ -238,8 +238,8 @@ def test_a_failing_write_leaves_nothing_behind(tmp_path, monkeypatch):
 def test_clearing_frees_everything_also_what_killed_processes_left(tmp_path):
     store = Store(tmp_path, always=True)
     store.encode(RING, Slow())
-    for name, age in (("old", 7200), ("young", 0)):
-        left = tmp_path / f".slow-{name}.npz.1-00.part"
+    for digit, age in (("a", 7200), ("b", 0)):
+        left = tmp_path / f".slow-{32 * digit}.npz.1-00.part"
         left.write_bytes(b"x" * 10)
         os.utime(left, (time.time() - age, time.time() - age))
     (tmp_path / "notes.txt").write_text("not ours")
@@ -247,7 +247,7 @@ def test_clearing_frees_everything_also_what_killed_processes_left(tmp_path):
     assert size > 0
     assert store.clear() == size + 10
     assert (len(store), store.size) == (0, 0)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".slow-young.npz.1-00.part", "notes.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f".slow-{32 * 'b'}.npz.1-00.part", "notes.txt"]
 
 
 def test_processes_share_a_folder_without_harm(tmp_path):
@@ -288,3 +288,20 @@ def test_all_caches_lie_in_the_folder_that_one_variable_names(tmp_path, monkeypa
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setattr(sys, "platform", "linux")
     assert folders() == [tmp_path / "xdg" / "gape" / "encodings", tmp_path / "xdg" / "gape" / "data"]
+
+
+def test_files_of_others_in_the_folder_are_not_counted_and_not_removed(tmp_path):
+    (tmp_path / "zinc-train.npz").write_bytes(b"mine")
+    (tmp_path / ".zinc-train.npz.1-ab.part").write_bytes(b"mine")
+    os.utime(tmp_path / ".zinc-train.npz.1-ab.part", (0, 0))
+    store = Store(tmp_path, always=True)
+    store.encode(Graph.from_edges([(0, 1)]), RandomWalk(length=2))
+    assert len(store) == 1
+    assert store.clear() > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".zinc-train.npz.1-ab.part", "zinc-train.npz"]
+
+
+def test_weights_of_every_type_of_pytorch_have_a_key(tmp_path):
+    weights = torch.ones(2, dtype=torch.bfloat16)
+    graph = Graph(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weights)
+    assert Store(tmp_path, always=True).encode(graph, RandomWalk(length=2)).shape == (2, 2)

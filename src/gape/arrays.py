@@ -38,6 +38,22 @@ def check_finite(tensor: Tensor, name: str) -> None:
         raise ValueError(f"{name} must be finite, got {tensor.detach()[tuple(place)].item()} at {place}")
 
 
+def check_batch(batch: Tensor) -> None:
+    """Refuse what is not the number of each node's graph, ascending."""
+    if not isinstance(batch, Tensor) or batch.dim() != 1 or batch.dtype not in (torch.int64, torch.int32):
+        got = f"{batch.dtype} of shape {list(batch.shape)}" if isinstance(batch, Tensor) else type(batch).__name__
+        raise ValueError(f"batch must be a tensor [n] of whole numbers, the graph of every node, got {got}")
+    if batch.numel() and int(batch[0]) < 0:
+        raise ValueError(f"batch must hold numbers of graphs from 0, got {int(batch[0])}")
+    falls = (batch.diff() < 0).nonzero()
+    if len(falls):
+        at = int(falls[0]) + 1
+        raise ValueError(
+            f"batch must be ascending, so that the nodes of a graph lie together; node {at} is of graph "
+            f"{int(batch[at])} and the node before it of {int(batch[at - 1])}: sort the nodes"
+        )
+
+
 def whole_number(value: Any, name: str, at_least: int, at_most: int = 2**63 - 1) -> int:
     """An ``int`` in ``at_least … at_most``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

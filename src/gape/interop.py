@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gape.arrays import as_tensor
+from gape.arrays import as_tensor, check_batch
 from gape.graph import Graph
 
 # One row per node, in a PyG data set.
@@ -73,8 +73,9 @@ def _has(source: Any, *names: str) -> bool:
     return all(hasattr(source, name) for name in names)
 
 
-def _from_many(source: Iterable[Any]) -> Graph:
-    items = list(source)
+def _from_many(source: Any) -> Graph:
+    # A data set that makes graph i when asked for it need not know where to stop; its length does.
+    items = list(source) if hasattr(source, "__iter__") else [source[i] for i in range(len(source))]
     if not items:
         raise ValueError(f"expected at least one graph, got an empty {type(source).__name__}")
     if all(isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], int) for item in items):
@@ -104,13 +105,15 @@ def _from_edge_array(edges: Tensor | np.ndarray[Any, Any]) -> Graph:
 
 def _from_pyg(data: Any) -> Graph:
     if data.edge_index is None:
+        if getattr(data, "adj_t", None) is not None:
+            raise ValueError(f"{data!r} has adj_t and no edge_index; encode before ToSparseTensor takes its edges")
         raise ValueError(f"{data!r} has no edge_index; give it one of shape [2, 0] if it has no edges")
     if data.num_nodes is None:
         raise ValueError(f"{data!r} does not say how many nodes it has; set num_nodes")
     ptr, batch = getattr(data, "ptr", None), getattr(data, "batch", None)
     if ptr is None and batch is not None:
-        if bool((batch.diff() < 0).any()):
-            raise ValueError(f"batch must not decrease along the nodes, got {batch.tolist()}; sort the nodes by graph")
+        batch = as_tensor(batch, "batch")
+        check_batch(batch)
         ptr = _starts(torch.bincount(batch))
     return Graph(
         data.edge_index,
@@ -171,8 +174,11 @@ def _starts(counts: Tensor) -> Tensor:
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
-def _flat(weight: Tensor | None) -> Tensor | None:
-    return weight.squeeze(-1) if weight is not None and weight.ndim == 2 and weight.shape[1] == 1 else weight
+def _flat(weight: Any) -> Tensor | None:
+    if weight is None:
+        return None
+    found = as_tensor(weight, "edge_weight")
+    return found.squeeze(-1) if found.ndim == 2 and found.shape[1] == 1 else found
 
 
 def _from_scipy(matrix: Any) -> Graph:
@@ -196,8 +202,10 @@ def _from_networkx(graph: Any) -> Graph:
     for u, v, weight in graph.edges(data="weight", default=None):
         try:
             weights.append(1.0 if weight is None else float(weight))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"edge {u!r} – {v!r} has weight {weight!r}, which is not a number") from error
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(
+                f"edge {u!r} – {v!r} has weight {reprlib.repr(weight)}, which is not a number that a float can hold"
+            ) from error
         pairs.append((number[u], number[v]))
     weighted = any(weight != 1.0 for weight in weights)
     return Graph.from_edges(

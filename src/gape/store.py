@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from gape.cache_folder import cache_folder
@@ -32,6 +34,9 @@ QUICK = 0.1
 READING = 1e9
 # Seconds after which a temporary file counts as left behind by a process that was killed.
 ABANDONED = 3600.0
+# The files of a store, among which others may lie.
+_ENTRY = re.compile(r"\w+-[0-9a-f]{32}\.npz")
+_HALF = re.compile(r"\.\w+-[0-9a-f]{32}\.npz\.")
 
 
 class Store:
@@ -116,12 +121,13 @@ class Store:
             tensor: Tensor | None = getattr(graph, name)
             if tensor is not None:
                 digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-                digest.update(tensor.detach().cpu().contiguous().numpy().data)
+                # As bytes: NumPy does not have every type of PyTorch's.
+                digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
         return self.folder / f"{type(encoding).__name__.lower()}-{digest.hexdigest()[:32]}.npz"
 
     def entries(self) -> list[Path]:
         """The files of all entries."""
-        return sorted(path for path in self.folder.glob("*-*.npz") if not path.name.startswith("."))
+        return sorted(path for path in self.folder.glob("*.npz") if _ENTRY.fullmatch(path.name))
 
     def __len__(self) -> int:
         return len(self.entries())
@@ -141,7 +147,8 @@ class Store:
     def clear(self) -> int:
         """Remove all entries, also what killed processes left half-written; say how many bytes that freed."""
         freed = 0
-        for path in [*self.entries(), *self.folder.glob(".*.npz.*.part")]:
+        halves = (path for path in self.folder.glob(".*.part") if _HALF.match(path.name))
+        for path in [*self.entries(), *halves]:
             try:
                 about = path.stat()
                 # A young temporary file may be one that another process is writing right now.

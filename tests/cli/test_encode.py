@@ -246,3 +246,15 @@ def test_what_took_long_is_kept_and_found_again(capsys, folder, monkeypatch):
     monkeypatch.setattr(RandomWalk, "__call__", None)
     run(capsys, *words)
     assert np.array_equal(np.load("pe.npy"), first)
+
+
+def test_names_of_nodes_beside_an_array_overwrite_nothing_else(capsys, tmp_path):
+    table = tmp_path / "h.nodes.csv"
+    table.write_text("source,target\na,b\n")
+    words = (table, "-e", "rw", "--length", 2, "-o")
+    _, err = run(capsys, *words, tmp_path / "h.npy", code=2)
+    assert "h.nodes.csv, which is there and is something else" in err
+    assert table.read_text() == "source,target\na,b\n"
+    for _ in range(2):  # names that gape wrote may be written again
+        out, _ = run(capsys, *words, tmp_path / "pe.npy")
+        assert "pe.nodes.csv: the names of the nodes" in out

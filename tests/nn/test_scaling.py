@@ -67,3 +67,33 @@ def test_one_row_is_scaled_as_in_evaluation():
     scaling(torch.randn(20, 2, generator=torch.Generator().manual_seed(1)))
     row = torch.tensor([[0.3, -0.2]])
     assert torch.equal(scaling(row), scaling.eval()(row))
+
+
+@pytest.mark.parametrize("kind", ["batch", "fixed", "whitened"])
+def test_whole_numbers_are_scaled_as_the_same_floats(kind):
+    degrees = torch.tensor([[4, 1], [1, 1], [1, 3], [2, 2]])
+    one, other = FeatureScaling(2, kind), FeatureScaling(2, kind)
+    if one.from_training_set:
+        one.fit(degrees)
+        other.fit(degrees.float())
+    torch.testing.assert_close(one(degrees), other(degrees.float()))
+
+
+def test_small_and_constant_features_survive_half_precision():
+    rows = torch.tensor([[1e-4, 0.0], [2e-4, 0.0]])
+    found = FeatureScaling(2).half()(rows.half())
+    assert found.dtype == torch.float16
+    torch.testing.assert_close(found.float(), FeatureScaling(2)(rows.half().float()), rtol=1e-2, atol=1e-3)
+
+
+def test_fit_refuses_another_width_and_what_is_not_finite():
+    with pytest.raises(ValueError, match="fit takes 3 features a node, got 1"):
+        FeatureScaling(3, "fixed").fit(torch.tensor([[1.0], [3.0]]))
+    with pytest.raises(ValueError, match=r"the features of the training nodes must be finite, got nan at \[1, 0\]"):
+        FeatureScaling(1, "fixed").fit(torch.tensor([[1.0], [torch.nan]]))
+
+
+def test_a_module_made_on_the_meta_device_gets_room_elsewhere():
+    with torch.device("meta"):
+        scaling = FeatureScaling(3, "fixed")
+    assert scaling.to_empty(device="cpu").mean.device.type == "cpu"

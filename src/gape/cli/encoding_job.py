@@ -21,7 +21,7 @@ from gape.encodings.pairs import Pairs
 from gape.files.named import NamedGraphs
 from gape.files.read import read_graphs
 from gape.files.undirected import undirected
-from gape.files.write import check_output, write_encoding
+from gape.files.write import check_output, output_files, write_encoding
 from gape.graph import Graph
 from gape.solvers.solution import AlgebraicOnlyWarning, SolveError, Status
 from gape.store import Store
@@ -43,8 +43,9 @@ def run(
 ) -> None:
     """Read ``source``, encode its graphs and write ``output``."""
     check_output(output, encoding.pairwise)
-    if output.exists() and source.exists() and output.samefile(source):
-        raise ValueError(f"{output} is the input too; give another file to --output")
+    for file in output_files(output):
+        if file.exists() and source.exists() and file.samefile(source):
+            raise ValueError(f"{file} is the input too; give another file to --output")
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
@@ -122,6 +123,8 @@ def _sum_up(
     graphs = "1 graph" if graph.num_graphs == 1 else f"{graph.num_graphs:,} graphs"
     nodes = "1 node" if graph.num_nodes == 1 else f"{graph.num_nodes:,} nodes"
     typer.echo(f"{output}: {name}, {graphs}, {nodes}, {shape}")
+    for names in output_files(output)[1:]:
+        typer.echo(f"{names}: the names of the nodes, line by line")
     if counts:
         singular = counts[Status.LEAST_SQUARES] + counts[Status.SINGULAR]
         typer.echo(

@@ -14,6 +14,7 @@ from gape.encodings.pairs import Pairs
 from gape.encodings.registry import make
 from gape.graph import Graph
 from gape.interop import as_graph
+from gape.warning import warn_caller
 
 if TYPE_CHECKING:
     from gape.store import Store
@@ -56,6 +57,10 @@ def encode(
         raise ValueError(f"settings {sorted(settings)} go with a name; {encoding!r} has its own")
     batch = as_graph(graphs)
     result = encoding(batch) if store is None else _opened(store).find(batch, encoding)
+    values = result.values if isinstance(result, Pairs) else result
+    learns = batch.edge_weight is not None and batch.edge_weight.requires_grad and torch.is_grad_enabled()
+    if learns and not values.requires_grad:
+        warn_caller(f"the edge weights require gradients, and {encoding!r} passes none on")
     if not is_collection(graphs):
         return result
     if isinstance(result, Pairs):

@@ -18,9 +18,16 @@ from gape.graph import Graph
 COLUMNS = ("source", "target", "weight", "graph")
 
 
-def edge_list(path: Path, header: list[str], rows: Iterable[tuple[int, list[Any]]], unit: str = "line") -> NamedGraphs:
+def edge_list(
+    path: Path,
+    header: list[str],
+    rows: Iterable[tuple[int, list[Any]]],
+    others: Iterable[str] = (),
+    unit: str = "line",
+) -> NamedGraphs:
     """One edge ``source`` → ``target`` a row. Nodes are numbered by their names if these are whole numbers, else in
-    the order in which they come; so are the graphs. A node without edges cannot be told in an edge list.
+    the order in which they come; so are the graphs. A node without edges cannot be told in an edge list. ``others``
+    are columns that were not even read.
     """
     place = _places(path, header)
     bad = BadRows(path, unit)
@@ -51,13 +58,13 @@ def edge_list(path: Path, header: list[str], rows: Iterable[tuple[int, list[Any]
     bad.stop_if_any()
     if not ends:
         raise ValueError(f"{path} holds no edges: it has no rows")
-    ignored = [name for name in header if name not in COLUMNS]
+    ignored = [*(name for name in header if name not in COLUMNS), *others]
     notes = (f"columns not read: {', '.join(ignored)}",) if ignored else ()
     return _assemble(ends, graphs if "graph" in place else None, weights if "weight" in place else None, notes)
 
 
-def parquet_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[Any]]]]:
-    """The columns of a parquet file that matter here, row by row, counted from 1."""
+def parquet_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[Any]]], list[str]]:
+    """The columns of a parquet file that matter here, row by row, counted from 1; and which others there are."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -71,7 +78,8 @@ def parquet_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[Any]]
     except pyarrow.ArrowException as error:
         raise ValueError(f"{path} cannot be read as parquet: {error}") from error
     columns = [_values(path, name, table.column(name)) for name in header]
-    return header, ((i, list(row)) for i, row in enumerate(zip(*columns, strict=True), start=1))
+    others = [name for name in file.schema_arrow.names if name not in COLUMNS]
+    return header, ((i, list(row)) for i, row in enumerate(zip(*columns, strict=True), start=1)), others
 
 
 def _values(path: Path, name: str, column: Any) -> list[Any]:
@@ -81,12 +89,9 @@ def _values(path: Path, name: str, column: Any) -> list[Any]:
     if pyarrow.types.is_nested(column.type):
         raise ValueError(f"{path}: column {name} is {column.type}, expected text or numbers")
     try:
-        values: list[Any] = (
-            column.cast(pyarrow.string()) if pyarrow.types.is_binary(column.type) else column
-        ).to_pylist()
-    except pyarrow.ArrowInvalid as error:
+        return [value.decode() if isinstance(value, bytes) else value for value in column.to_pylist()]
+    except UnicodeDecodeError as error:
         raise ValueError(f"{path}: column {name} is {column.type}, expected text or numbers: {error}") from error
-    return values
 
 
 def _places(path: Path, header: list[str]) -> dict[str, int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,8 @@ from torch import Tensor
 
 from gape.atomic import replacing
 from gape.encodings import Pairs
+from gape.files.damage import DAMAGE
 from gape.warning import warn_caller
-
-# What zipfile, NumPy and Pairs raise on files that are cut short or have changed bits.
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, OSError, RuntimeError, ValueError)
 
 
 def _tensors(found: Tensor | Pairs) -> dict[str, Tensor]:
@@ -44,6 +40,7 @@ def read_entry(path: Path) -> Tensor | Pairs | None:
         return Pairs(tensors["values"], tensors["sizes"]) if "sizes" in tensors else tensors["values"]
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except _DAMAGE as error:
-        warn_caller(f"computing anew, since {path} is damaged: {error}")
+    except DAMAGE as error:
+        fault = "cannot be read" if isinstance(error, PermissionError) else "is damaged"
+        warn_caller(f"computing anew, since {path} {fault}: {error}")
         return None

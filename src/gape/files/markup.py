@@ -14,7 +14,7 @@ def read_graphml(path: Path) -> NamedGraphs:
     networkx = _networkx()
     try:
         graph = networkx.read_graphml(path)
-    except (ParseError, networkx.NetworkXError, KeyError, StopIteration) as error:
+    except (ParseError, networkx.NetworkXError, KeyError, StopIteration, ValueError) as error:
         raise ValueError(f"{path} cannot be read as GraphML: {error}") from error
     return NamedGraphs(graph_in(path, graph), as_names(list(graph.nodes)))
 
@@ -24,7 +24,7 @@ def read_gml(path: Path) -> NamedGraphs:
     networkx = _networkx()
     try:
         graph = networkx.read_gml(path, label="id")
-    except (networkx.NetworkXError, UnicodeDecodeError) as error:
+    except (networkx.NetworkXError, ValueError) as error:
         raise ValueError(f"{path} cannot be read as GML: {error}") from error
     labels: list[Any] = [label for _, label in graph.nodes(data="label") if label is not None]
     own = len(set(labels)) == len(labels) == len(graph)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
+from gape.files.damage import DAMAGE
 from gape.files.named import NamedGraphs, numbered
 from gape.interop import as_graph
 
@@ -30,7 +31,9 @@ def read_npz(path: Path) -> NamedGraphs:
             data = arrays["data"] if "data" in held else np.ones(len(indices))
             size = len(indptr) - 1
             return numbered(as_graph(scipy.sparse.csr_array((data, indices, indptr), shape=(size, size))))
-    except (ValueError, zipfile.BadZipFile, EOFError) as error:
+    except (FileNotFoundError, PermissionError):
+        raise  # the system's complaint, not one about the content
+    except DAMAGE as error:
         raise ValueError(f"{path} cannot be read as a sparse matrix: {error}") from error
 
 

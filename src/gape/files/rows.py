@@ -57,7 +57,7 @@ def read_table(path: Path, delimiter: str) -> tuple[list[str], Iterator[tuple[in
 def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     first = 1
     try:
-        with _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8-sig", newline="") as file:
+        with _OPENERS.get(path.suffix.lower(), open)(path, "rt", encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, delimiter=delimiter)
             for row in reader:
                 if row:
@@ -78,7 +78,7 @@ def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 def _not_utf8(path: Path) -> tuple[int, bytes]:
     """The number and content of the first line that is not UTF-8."""
-    with _OPENERS.get(path.suffix, open)(path, "rb") as file:
+    with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode()

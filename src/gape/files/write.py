@@ -31,6 +31,23 @@ def check_output(path: str | os.PathLike[str], pairwise: bool) -> None:
         raise FileNotFoundError(f"{path}: there is no folder {path.parent}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder")
+    for names in output_files(path)[1:]:
+        if names.exists() and not _is_names(names):
+            raise ValueError(
+                f"{path}: the names of its nodes would go to {names}, which is there and is something else; choose "
+                "another name for the output, or another form, such as .npz"
+            )
+
+
+def output_files(path: Path) -> list[Path]:
+    """All files that :func:`write_encoding` writes for this one, the first of which it is itself."""
+    return [path, path.with_suffix(".nodes.csv")] if path.suffix == ".npy" else [path]
+
+
+def _is_names(path: Path) -> bool:
+    """Whether a file looks like one of ours with names of nodes."""
+    with open(path, "rb") as file:
+        return file.readline().strip() in (b"node", b"graph,node")
 
 
 def write_encoding(
@@ -61,7 +78,7 @@ def write_encoding(
     check_output(path, isinstance(values, Pairs))
     if path.suffix == ".npy" and isinstance(values, Tensor):
         # Both are complete before either is renamed.
-        with replacing(path.with_suffix(".nodes.csv")) as names, replacing(path) as numbers:
+        with replacing(output_files(path)[1]) as names, replacing(path) as numbers:
             _csv(names, _name_columns(named))
             _npy(numbers, values.cpu().numpy())
     elif path.suffix == ".npz":

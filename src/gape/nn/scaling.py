@@ -8,6 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from gape.arrays import check_finite
+
 Scaling = Literal["batch", "fixed", "whitened", "none"]
 
 #: What varies less, relative to the size of the features, is taken for errors of rounding (or of a solver, in float64)
@@ -65,6 +67,8 @@ class FeatureScaling(nn.Module):
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for part, name, buffer in exact:
             now = getattr(part, name)
+            if buffer.is_meta or now.is_meta:
+                continue
             setattr(part, name, buffer.to(now.device, torch.promote_types(buffer.dtype, now.dtype)))
         return self
 
@@ -79,8 +83,11 @@ class FeatureScaling(nn.Module):
             raise ValueError(f"scaling={self.kind!r} has nothing to fit; ask for scaling='fixed' or 'whitened'")
         if not isinstance(features, Tensor) or features.dim() != 2:
             raise ValueError(f"fit takes the features of the training nodes, a tensor [nodes, k], got {_got(features)}")
+        if features.shape[1] != len(self.mean):
+            raise ValueError(f"fit takes {len(self.mean)} features a node, got {features.shape[1]}")
         if not len(features):
             raise ValueError("scales come from the nodes of the training set, got none")
+        check_finite(features, "the features of the training nodes")
         rows, error = features.detach().double(), ROUNDING[torch.promote_types(features.dtype, torch.float32)]
         mean = rows.mean(0)
         self.mean.copy_(mean)
@@ -96,7 +103,9 @@ class FeatureScaling(nn.Module):
         return self
 
     def forward(self, features: Tensor) -> Tensor:
-        """``[rows, features]`` to the same."""
+        """``[rows, features]`` to the same, whole numbers to floating-point ones."""
+        if not features.is_floating_point():
+            features = features.to(torch.get_default_dtype())
         if self.from_training_set:
             if not bool(self.fitted):
                 raise ValueError(
@@ -116,8 +125,10 @@ class FeatureScaling(nn.Module):
         All nodes of a regular graph are the same to runs into a node. While such a feature is learned, the mean over
         past batches lags behind; divided by next to no deviation, the lag would be all that evaluation sees.
         """
-        # In the features' precision, also where the parameters have been rounded to half of it.
-        norm, dtype = self.norm, features.dtype
+        # In the features' precision, also where the parameters have been rounded to half of it; but in no less than
+        # float32, since the square of a small deviation is 0 in half precision.
+        norm, given, dtype = self.norm, features.dtype, torch.promote_types(features.dtype, torch.float32)
+        features = features.to(dtype)
         assert norm.running_mean is not None
         assert norm.running_var is not None
         assert norm.momentum is not None
@@ -133,7 +144,7 @@ class FeatureScaling(nn.Module):
         else:
             mean, variance = norm.running_mean.to(dtype), norm.running_var.to(dtype)
         deviation = (variance + (ALIKE * mean).square() + norm.eps).sqrt()
-        return (features - mean) / deviation * norm.weight.to(dtype) + norm.bias.to(dtype)
+        return ((features - mean) / deviation * norm.weight.to(dtype) + norm.bias.to(dtype)).to(given)
 
 
 def _got(value: object) -> str:

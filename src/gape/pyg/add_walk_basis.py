@@ -22,8 +22,8 @@ class AddWalkBasis(GraphTransform):
     """Adds what :class:`gape.nn.GAPE` needs of a graph (Soga & Chiang, TMLR 2023), once and not in training.
 
     Attributes ``walk_vectors`` ``[n, J]``, ``walk_scale`` ``[n]``, ``walk_spectrum`` ``[1, J]`` (``[1, J, J]`` if
-    directed), ``walk_returns`` ``[n, T]``, ``walk_weight`` ``[1, 2]``, ``walk_radius``, ``walk_edges``, ``walk_matrix``
-    and ``walk_complete`` ``[1]``, those that are asked for; PyG batches them by joining rows, and
+    directed), ``walk_returns`` ``[n, T]``, ``walk_weight`` ``[1, 2]``, ``walk_radius``, ``walk_digest``,
+    ``walk_matrix`` and ``walk_complete`` ``[1]``, those that are asked for; PyG batches them by joining rows, and
     ``WalkBasis.of(batch)`` picks them up. :meth:`over` does a whole data set at once.
 
     Args:

@@ -12,7 +12,7 @@ from torch import Tensor
 #: Before the names of the fields of a :class:`WalkBasis`, as attributes of PyG data.
 PREFIX = "walk_"
 #: Fields with one row per graph; the others have one per node.
-GRAPH_FIELDS = ("matrix", "radius", "spectrum", "complete", "weight", "edges")
+GRAPH_FIELDS = ("matrix", "radius", "spectrum", "complete", "weight", "digest")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class WalkBasis:
         complete: ``[graphs]``, whether V spans the whole space of the graph; if not, only all nodes alike.
         returns: ``[n, T]``, entries (Aᵗ)_vv for t = 1 … T.
         weight: ``[graphs, 2]``, the sums of each graph's positive and negative edges: other weights are noticed by it.
-        edges: ``[graphs]``, a digest of each graph's edges: other edges are noticed by it.
+        digest: ``[graphs]``, one of each graph's edges: other edges are noticed by it.
     """
 
     matrix: Tensor
@@ -41,7 +41,7 @@ class WalkBasis:
     complete: Tensor | None = None
     returns: Tensor | None = None
     weight: Tensor | None = None
-    edges: Tensor | None = None
+    digest: Tensor | None = None
 
     @classmethod
     def of(cls, data: Any) -> WalkBasis | None:

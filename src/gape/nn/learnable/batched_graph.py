@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape.arrays import as_tensor, whole_number
+from gape.arrays import as_tensor, check_batch, whole_number
 from gape.graph import Graph
 from gape.graph_checks import integers
 
@@ -37,7 +37,7 @@ def batched_graph(
     labels = None if labels is None else _row(labels, "labels", "x[:, 0]")
     edge_type = None if edge_type is None else _row(edge_type, "edge_type", "edge_attr[:, 0]")
     if batch is not None:
-        _check_batch(batch)
+        check_batch(batch)
     num_nodes = _nodes(edge_index, num_nodes, batch, labels)
     ptr = None
     if batch is not None:
@@ -82,18 +82,3 @@ def _plain(number: Any) -> Any:
 
 def _length(rows: Tensor | None) -> int | None:
     return None if rows is None else len(rows)
-
-
-def _check_batch(batch: Tensor) -> None:
-    if not isinstance(batch, Tensor) or batch.dim() != 1 or batch.dtype not in (torch.int64, torch.int32):
-        got = f"{batch.dtype} of shape {list(batch.shape)}" if isinstance(batch, Tensor) else type(batch).__name__
-        raise ValueError(f"batch must be a tensor [n] of whole numbers, the graph of every node, got {got}")
-    if batch.numel() and int(batch[0]) < 0:
-        raise ValueError(f"batch must hold numbers of graphs from 0, got {int(batch[0])}")
-    falls = (batch.diff() < 0).nonzero()
-    if len(falls):
-        at = int(falls[0]) + 1
-        raise ValueError(
-            f"batch must be ascending, so that the nodes of a graph lie together; node {at} is of graph "
-            f"{int(batch[at])} and the node before it of {int(batch[at - 1])}: sort the nodes"
-        )

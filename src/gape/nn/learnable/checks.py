@@ -40,7 +40,7 @@ def check_basis(basis: WalkBasis, graph: Graph, matrix: str) -> None:
     nodes = {number for name, number in rows.items() if name not in GRAPH_FIELDS}
     if graphs != {graph.num_graphs} or nodes - {graph.num_nodes}:
         raise ValueError(f"the basis is for other graphs: its rows are {rows}, the graphs are {graph!r}")
-    if basis.edges is not None and len(other := (basis.edges != graph_edges(graph)).nonzero()):
+    if basis.digest is not None and len(other := (basis.digest != graph_edges(graph)).nonzero()):
         raise ValueError(
             f"the basis is for other edges than those of graph {int(other[0])}, or for another order of its nodes; "
             "compute it from the edges as they are now, and give each batch its own"

@@ -50,7 +50,7 @@ def walk_basis(
         raise ValueError(f"vectors and returns must not be negative, got {vectors} and {returns}")
     radius = walk_radius(graph, matrix)
     kind = torch.full((graph.num_graphs,), NAMES.index(matrix), device=graph.device)
-    found = WalkBasis(kind, radius, weight=graph_weight(graph), edges=graph_edges(graph))
+    found = WalkBasis(kind, radius, weight=graph_weight(graph), digest=graph_edges(graph))
     if returns:
         found = replace(found, returns=return_weights(unit_walk(graph, matrix, radius), returns))
     largest = int(graph.sizes.max()) if graph.num_graphs else 0

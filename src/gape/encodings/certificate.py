@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gape.solvers import Solution, Status
 from gape.solvers.outcome import CONSISTENT, NEARLY_SINGULAR, SINGULAR_GAP, below_one, lost_rows
+from gape.solvers.projected import Triangular, distances
 from gape.solvers.verdict import raise_or_warn
 from gape.typing import OnSingular
 
@@ -25,8 +26,8 @@ class Certificate:
         steps: powers summed, or the size of the largest dense matrix.
 
     Beside these, ``[graphs]``: ``radius`` ρ(μ)ρ(A), ``separation``, ``gap``, the relative residual, ``rounding``, what
-    float64 alone may have added to it, ``suspect``, whether weights came out so large that the equation must be
-    singular whatever its eigenvalues say, and ``overflow``, whether they left the range of their number format.
+    float64 alone may have added to it, ``suspect``, whether weights came out so large that nothing can be said of
+    them, and ``overflow``, whether they left the range of their number format.
     """
 
     graphs: int
@@ -50,11 +51,10 @@ class Certificate:
         """An upper bound ``[graphs]`` of the radii, which is all that is known without eigenvalues."""
         self.radius, self.separation = radius, (1.0 - radius).clamp(min=0.0)
 
-    def add_spectrum(self, graphs: Tensor, theta: Tensor, eigenvalues: Tensor) -> None:
-        """Eigenvalues ``[B, J]`` of the walk matrices of ``graphs`` and ``[k]`` of the automaton."""
-        poles = (1.0 - theta.unsqueeze(-1) * eigenvalues).abs()
-        self.radius[graphs] = theta.abs().amax(-1) * float(eigenvalues.abs().max())
-        self.separation[graphs] = poles.flatten(1).amin(1).clamp(max=1.0)
+    def add_spectrum(self, graphs: Tensor, theta: Tensor, form: Triangular) -> None:
+        """Eigenvalues ``[B, J]`` of the walk matrices of ``graphs``, and the Schur form of μ."""
+        self.radius[graphs] = theta.abs().amax(-1) * float(form.eigenvalues.abs().max())
+        self.separation[graphs] = distances(theta, form).amin(1).clamp(max=1.0)
 
     def add_weights(self, weights: Tensor, rows: Tensor) -> None:
         """The weights as they are returned, rounded, ``rows[i]`` of them for each graph."""
@@ -76,15 +76,27 @@ class Certificate:
     def add_rounding(self, graphs: Tensor, size: Tensor, norm: Tensor | float) -> None:
         """That of weights of norm ``size``, relative to what the runs begin with, under an operator of that norm."""
         self.rounding[graphs] = 2.0**-52 * (1.0 + norm) * size
-        self.suspect[graphs] = (self.rounding[graphs] > NEARLY_SINGULAR) & ~below_one(self.radius[graphs])
+
+    def suspect_large(self, graph: Tensor) -> None:
+        """Weights so large that rounding may have left nothing of them are for the dense system to settle."""
+        self.suspect[graph] = self.rounding[graph] > NEARLY_SINGULAR
+
+    def settle(self, graph: Tensor, residual: Tensor, regular: bool) -> None:
+        """What the dense system says of a graph: of a regular one, all that is left is rounding."""
+        self.suspect[graph] = False
+        self.rounding[graph], self.gap[graph] = (residual, 0.0) if regular else (0.0, residual)
+        if not regular:
+            self.separation[graph] = 0.0
 
     def status(self, on_singular: OnSingular) -> list[Status]:
         failed = Status.LEAST_SQUARES if on_singular == "least_squares" else Status.SINGULAR
         algebraic = ~below_one(self.radius) & (not self.run_sum)
         unsolved = self.gap > CONSISTENT
+        tests = (self.overflow, self.suspect, unsolved, algebraic)
+        names = (Status.OVERFLOW, Status.NOT_CONVERGED, failed, Status.ALGEBRAIC)
         return [
-            Status.OVERFLOW if o else failed if u else Status.ALGEBRAIC if a else Status.RUN_SUM
-            for o, u, a in zip(self.overflow.tolist(), unsolved.tolist(), algebraic.tolist(), strict=True)
+            next((name for name, found in zip(names, each, strict=True) if found), Status.RUN_SUM)
+            for each in zip(*(test.tolist() for test in tests), strict=True)
         ]
 
 

@@ -82,7 +82,7 @@ def _read(readout: Readout, block: Block) -> Tensor:
         for where, y in by_label:
             out += (squares @ y) * (where if isinstance(where, float) else where.unsqueeze(-1))
     else:
-        for i, vectors, sources, columns in readout.schur(block):
+        for i, vectors, sources, columns in readout.schur(block, back=True):
             # Only the rows of the sources themselves: no n × n × k array.
             back = torch.einsum("bs,ksb->bk", vectors[sources], columns)
             out[i, sources] = (back @ readout.form.vectors.mH).real

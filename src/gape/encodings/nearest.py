@@ -1,33 +1,37 @@
-"""Runs from every node where the equation is singular: what comes nearest to a solution."""
+"""Runs from every node by one dense system: where the equation is singular, and where it takes the greatest care."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from gape.solvers.kronecker import shortest_least_squares
+from gape.solvers.dense_system import solve_or_nearest
 from gape.solvers.settle import DENSE_UNKNOWNS
 
 
-def nearest_runs(matrix: Tensor, transition: Tensor, initial: Tensor) -> tuple[Tensor, Tensor]:
-    """For every source node u the shortest X ``[n, k]`` that brings AᵀXμ + e_u initial[u] nearest to X.
+def dense_runs(
+    matrix: Tensor, transition: Tensor, initial: Tensor, component: Tensor, contracts: bool
+) -> tuple[Tensor, Tensor, bool]:
+    """For every source node u the X ``[n, k]`` with X = AᵀXμ + e_u initial[u], or the shortest that comes nearest.
 
     Args:
         matrix: A, ``[n, n]``.
         transition: μ, ``[k, k]``.
         initial: ``[n, k]``, what the runs from each node begin with.
+        component: ``[n]``, the strongly connected component of each node.
+        contracts: whether ρ(μ)ρ(A) < 1.
 
     Returns:
-        ``[n, n, k]``, from, to, state; and the relative residual of all of them together.
+        ``[n, n, k]``, from, to, state; the relative residual of all of them together; and whether each is the only one.
     """
     n, k = initial.shape
-    eye = torch.eye(n * k, dtype=matrix.dtype, device=matrix.device)
-    system = eye - torch.kron(matrix.T.contiguous(), transition.T.contiguous())
+    operator = torch.kron(matrix.T.contiguous(), transition.T.contiguous())
     # Column u is zero but for the rows of node u.
     source = torch.diag_embed(initial.T).permute(1, 0, 2).reshape(n * k, n)
-    found = shortest_least_squares(system, source)
-    residual = torch.linalg.matrix_norm(system @ found - source)
-    return found.reshape(n, k, n).permute(2, 0, 1), residual / torch.linalg.matrix_norm(source).clamp(min=1e-300)
+    found, regular = solve_or_nearest(operator, source, component, contracts)
+    residual = torch.linalg.matrix_norm(found - operator @ found - source)
+    relative = residual / torch.linalg.matrix_norm(source).clamp(min=1e-300)
+    return found.reshape(n, k, n).permute(2, 0, 1), relative, regular
 
 
 def too_large(nodes: int, states: int) -> str:

@@ -74,7 +74,7 @@ def _read(readout: Readout, block: Block) -> Tensor:
     if readout.walk.similarity is not None:
         out = _by_eigenvectors(readout, block, out)
     else:
-        for i, vectors, sources, columns in readout.schur(block):
+        for i, vectors, sources, columns in readout.schur(block, back=False):
             table = torch.einsum("vs,ksb->bvk", vectors, columns)
             out[i, sources] = (table @ readout.form.vectors.mH).real
     for i, runs in readout.nearest(block):

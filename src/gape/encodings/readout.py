@@ -13,9 +13,10 @@ from gape.automaton import Automaton
 from gape.blocks import Block
 from gape.encodings.certificate import Certificate
 from gape.encodings.from_sources import ROOM, runs_from_each, schur
-from gape.encodings.nearest import nearest_runs, too_large
+from gape.encodings.nearest import dense_runs, too_large
 from gape.encodings.run_lengths import RunLengths, run_lengths
 from gape.graph import Graph
+from gape.solvers.outcome import below_one
 from gape.solvers.problem import check_fit
 from gape.solvers.projected import Triangular, distances, solve_diagonal
 from gape.solvers.settle import DENSE_UNKNOWNS
@@ -101,23 +102,24 @@ class Readout:
             total += here.sum(1) * source.square().sum()
             yield (1.0 if labels is None else labels == label), y
         total = torch.where(total > 0, total, 1.0)
-        self.certificate.add_spectrum(block.graphs, theta, self.form.eigenvalues)
+        self.certificate.add_spectrum(block.graphs, theta, self.form)
         self.certificate.gap[block.graphs] = (gap / total).sqrt()
         self.certificate.add_rounding(block.graphs, (size / total).sqrt(), self._norm * theta.abs().amax(1))
 
-    def schur(self, block: Block) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+    def schur(self, block: Block, *, back: bool) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
         """Graph in the block, its Schur vectors, source nodes ``[b]`` and their runs ``[k, n, b]``, piece by piece.
 
-        Singular graphs are left to :meth:`nearest`.
+        Singular graphs are left to :meth:`nearest`. ``back``: the runs need only be right where they come back to,
+        which is in the strongly connected component where they began.
         """
         for i, matrix in enumerate(block.matrices):
             graph = block.graphs[i : i + 1]
             component = self.walk.components[block.nodes[i]]
             within = torch.where(component.unsqueeze(1) == component, matrix, 0.0)
-            self.certificate.add_spectrum(graph, torch.linalg.eigvals(within).unsqueeze(0), self.form.eigenvalues)
+            self.certificate.add_spectrum(graph, torch.linalg.eigvals(within).unsqueeze(0), self.form)
             if self.certificate.singular[graph]:
                 continue
-            upper, vectors = schur(matrix)
+            upper, vectors = schur(within if back else matrix)
             initial = self._initial(block, i)
             size = torch.zeros(2, dtype=torch.float64, device=matrix.device)
             for sources, columns in runs_from_each(upper, vectors, self.form, initial):
@@ -125,22 +127,29 @@ class Readout:
                 yield i, vectors, sources, columns
             norm = self._norm * float(torch.linalg.matrix_norm(matrix))
             self.certificate.add_rounding(graph, (size[0] / size[1].clamp(min=1e-300)).sqrt(), norm)
+            self.certificate.suspect_large(graph)
 
     def nearest(self, block: Block) -> Iterator[tuple[int, Tensor]]:
-        """Singular graphs in the block whose eigenvectors are not orthogonal, and their runs ``[n, n, k]``.
+        """Graphs in the block that are, or seem, singular without orthogonal eigenvectors; their runs ``[n, n, k]``.
 
-        The shortest least-squares solution for each source node, by one dense system for each graph.
+        The only solution for each source node, or the shortest that comes nearest, by one dense system for each graph.
         """
         if self.walk.symmetric:  # settled with the eigenvectors
             return
         for i in self.certificate.singular[block.graphs].nonzero().flatten().tolist():
             initial, graph = self._initial(block, i), block.graphs[i]
             if initial.numel() > DENSE_UNKNOWNS:
+                if self.certificate.suspect[graph]:
+                    continue
                 if self.on_singular == "least_squares":
                     raise ValueError(too_large(*initial.shape))
                 self.certificate.gap[graph] = torch.inf
                 continue
-            runs, self.certificate.gap[graph] = nearest_runs(block.matrices[i], self.automaton.transition, initial)
+            component, contracts = self.walk.components[block.nodes[i]], bool(below_one(self.certificate.radius[graph]))
+            runs, residual, regular = dense_runs(
+                block.matrices[i], self.automaton.transition, initial, component, contracts
+            )
+            self.certificate.settle(graph, residual, regular)
             yield i, runs
 
     def _initial(self, block: Block, i: int) -> Tensor:

@@ -48,18 +48,20 @@ def run_lengths(automaton: Automaton, walk: WalkMatrix) -> RunLengths | None:
     # A power of two, so that scaling rounds nothing.
     scale = 2.0 ** math.ceil(math.log2(largest)) if largest > 0 else 1.0
     term = automaton.initial.detach().T
-    first = float(torch.linalg.matrix_norm(term))
-    unit, together = first or 1.0, contracting_power(scale * mu, MOST)
-    worth, sizes = [term], [first]
+    # Label by label: what is little beside another label's weights may be all that its own nodes have.
+    rows = torch.linalg.vector_norm(term, dim=1)
+    rows = torch.where(rows > 0, rows, 1.0)
+    together = contracting_power(scale * mu, MOST)
+    worth, sizes = [term], [1.0]
     for _ in range(max(k, MOST) if nilpotent else MOST):
         term = scale * (term @ mu)
-        sizes.append(float(torch.linalg.matrix_norm(term)))
-        if sizes[-1] == 0:
-            return RunLengths(torch.stack(worth), scale, nilpotent, 0.0, sum(sizes) / unit)
+        sizes.append(float((torch.linalg.vector_norm(term, dim=1) / rows).max()))
+        if not bool(term.any()):
+            return RunLengths(torch.stack(worth), scale, nilpotent, 0.0, sum(sizes))
         worth.append(term)
         last = sizes[-(together or 1) :]
-        if together and not nilpotent and len(sizes) > together and max(last) <= NEGLIGIBLE * first:
-            return RunLengths(torch.stack(worth), scale, False, 2.0 * sum(last) / unit, sum(sizes) / unit)
+        if together and not nilpotent and len(sizes) > together and max(last) <= NEGLIGIBLE:
+            return RunLengths(torch.stack(worth), scale, False, 2.0 * sum(last), sum(sizes))
     return None
 
 

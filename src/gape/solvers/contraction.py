@@ -9,6 +9,9 @@ from gape.radius import DENSE_NODES, spectral_radius
 from gape.solvers.outcome import below_one
 from gape.solvers.problem import Problem
 
+# Steps over the edges that are cheaper than all eigenvalues.
+PUSHES = 32
+
 
 def substituted(problem: Problem, steps: int) -> Tensor:
     """The weights on graphs without cycles, node by node in the order of the edges: F(X) + S, again and again.
@@ -25,9 +28,9 @@ def substituted(problem: Problem, steps: int) -> Tensor:
 def proven_radius(problem: Problem, estimate: Tensor, positive: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """ρ(μ)ρ(A) ``[graphs]``, and where it is known to be below 1.
 
-    An ``estimate`` may be too low. If it is below 1, a norm of A may show that ρ(μ)ρ(A) is, or max (Aᵀy)_v / y_v for
-    any ``positive`` y ``[n]`` where no weight is negative (Collatz, 1942); where neither does, the eigenvalues of
-    graphs that are small enough for them say what it is.
+    An ``estimate`` may be too low. If it is below 1, a norm of A may show that ρ(μ)ρ(A) is; where no weight is
+    negative, max (Aᵀy)_v / y_v for any ``positive`` y ``[n]`` (Collatz, 1942), or that fewer and fewer walks, weighted,
+    end anywhere; and where nothing does, the eigenvalues of graphs that are small enough for them say what it is.
     """
     mu, walk = problem.transition_radius, problem.walk
     sure = below_one(mu * walk.norm_bounds)
@@ -37,11 +40,27 @@ def proven_radius(problem: Problem, estimate: Tensor, positive: Tensor | None = 
         alone = torch.bincount(walk.adjacency.edge_index.flatten(), minlength=walk.num_nodes) == 0
         sure = sure | below_one(mu * walk.adjacency.segment_max(ratio.masked_fill(alone, 0.0)))
         unsure &= ~sure
+    if walk.nonnegative and bool(unsure.any()):
+        sure = sure | _dwindles(problem, unsure)
+        unsure &= ~sure
     unsure &= walk.adjacency.sizes <= DENSE_NODES
     if not bool(unsure.any()):
         return estimate, sure
     radius = torch.where(unsure, mu * spectral_radius(walk, unsure), estimate)
     return radius, sure | (unsure & below_one(radius))
+
+
+def _dwindles(problem: Problem, asked: Tensor) -> Tensor:
+    """``[graphs]``: whether (ρ(μ)Aᵀ)ᵗ takes ones to less than one for some t, which has ρ(μ)ρ(A) < 1 follow."""
+    walk, mu = problem.walk, problem.transition_radius
+    y = torch.ones(walk.num_nodes, dtype=torch.float64, device=walk.ptr.device)
+    found = torch.zeros_like(asked)
+    for _ in range(PUSHES):
+        y = walk.push(y) * mu
+        found = found | below_one(walk.adjacency.segment_max(y))
+        if bool((found | ~asked).all()):
+            break
+    return found
 
 
 def contracting_power(matrix: Tensor, most: int) -> int | None:

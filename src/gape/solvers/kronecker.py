@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import scipy.linalg
 import torch
 from torch import Tensor
 
-from gape.solvers.outcome import NEARLY_SINGULAR, NO, SINGULAR_GAP, YES, Outcome, below_one, judge
+from gape.solvers.dense_system import solve_or_nearest
+from gape.solvers.outcome import NO, YES, Outcome, below_one, judge
 from gape.solvers.problem import Problem
 
 
@@ -48,8 +47,8 @@ class Kronecker:
                 spectrum = torch.outer(torch.linalg.eigvals(dense[i]), poles).flatten()
             radius[i] = spectrum.abs().max()
             separation[i] = (1 - spectrum).abs().min().clamp(max=1.0)
-            singular = bool(separation[i] <= SINGULAR_GAP)
-            solved, regular[i] = _solve(matrix, source[nodes].reshape(-1), singular, bool(below_one(radius[i])))
+            right, component = source[nodes].reshape(-1), problem.walk.components[nodes]
+            solved, regular[i] = solve_or_nearest(matrix, right, component, bool(below_one(radius[i])))
             x[nodes] = solved.reshape(-1, x.shape[1])
         residual = problem.residual(x)
         rounding = problem.rounding(problem.norms(x), problem.walk.norm_bounds)
@@ -59,7 +58,7 @@ class Kronecker:
             tolerance=1e-10,
             exhausted=True,
             rounding=torch.where(regular, rounding, 0.0),
-            regular=below_one(radius),
+            regular=regular,
         )
         unique = torch.where(regular, YES, NO)
         return Outcome(x, residual, radius, separation, unique, status, problem.walk.num_nodes)
@@ -104,40 +103,3 @@ def _within(operator: Tensor, component: Tensor) -> Tensor:
     states = len(operator) // len(component)
     component = component.repeat_interleave(states)
     return torch.where(component.unsqueeze(1) == component, operator, 0.0)
-
-
-def _solve(operator: Tensor, source: Tensor, singular: bool, contracts: bool) -> tuple[Tensor, bool]:
-    """(I - F)⁻¹ s, or the shortest least-squares solution where that does not exist; and whether it exists.
-
-    Eigenvalues do not always tell: one that belongs to a chain of vectors comes out wrong by much more than rounding.
-    But then elimination leaves weights so large that they solve nothing. (So may they be where runs sum up, and
-    there they are right.)
-    """
-    system = torch.eye(len(operator), dtype=operator.dtype, device=operator.device) - operator
-    if not singular:
-        solved, info = torch.linalg.solve_ex(system, source)
-        lost = 2.0**-52 * matrix_scale(system) * float(torch.linalg.vector_norm(solved))
-        if not int(info) and (contracts or lost <= NEARLY_SINGULAR * float(torch.linalg.vector_norm(source))):
-            return solved, True
-    return shortest_least_squares(system, source), False
-
-
-def matrix_scale(system: Tensor) -> float:
-    """√(‖M‖₁‖M‖∞), an upper bound of the 2-norm."""
-    return math.sqrt(float(torch.linalg.matrix_norm(system, 1) * torch.linalg.matrix_norm(system, torch.inf)))
-
-
-def shortest_least_squares(system: Tensor, source: Tensor) -> Tensor:
-    """The solution of least norm among those of least residual; singular values below 1e-10 count as zero."""
-    # QR with column pivoting: a tenth of the time of singular values. (PyTorch's own is not the same twice.)
-    norm = matrix_scale(system)
-    if norm <= SINGULAR_GAP:
-        return torch.zeros_like(source)
-    solved = scipy.linalg.lstsq(
-        system.cpu().numpy(),
-        source.resolve_conj().cpu().numpy(),
-        cond=SINGULAR_GAP / norm,
-        lapack_driver="gelsy",
-        check_finite=False,
-    )
-    return torch.from_numpy(solved[0]).to(system.device)

@@ -11,6 +11,7 @@ and its W is unitary, so nothing is lost where eigenvectors would be ill-conditi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -19,6 +20,8 @@ from torch import Tensor
 
 from gape.solvers.outcome import SINGULAR_GAP
 
+# Condition of the eigenvectors beyond which eigenvalues are not trusted.
+DEFECTIVE = 1e6
 # Dense systems solved together: bounds the memory of the batch.
 BLOCK = 1 << 22
 
@@ -46,15 +49,32 @@ class Triangular:
     def eigenvalues(self) -> Tensor:
         return self.upper.diagonal()
 
+    @cached_property
+    def defective(self) -> bool:
+        """Whether it (nearly) lacks eigenvectors, so that eigenvalues are not what they seem."""
+        if self.normal:
+            return False
+        vectors = torch.linalg.eig(self.upper)[1]
+        return not float(torch.linalg.cond(vectors)) < DEFECTIVE
+
 
 def distances(theta: Tensor, form: Triangular) -> Tensor:
-    """How far each θ is from being singular: min over the eigenvalues λ of |1 - λθ|, of the shape of ``theta``."""
+    """How far each θ is from being singular: min over the eigenvalues λ of |1 - λθ|, of the shape of ``theta``.
+
+    0 where I - θμ is singular, if μ lacks eigenvectors: its λ may be wrong by much more than rounding.
+    """
     poles = form.eigenvalues
-    if not theta.is_complex():
+    if theta.is_complex():
+        found = (1.0 - theta.unsqueeze(-1) * poles).abs().amin(-1)
+    else:
         # (1 - θ Re λ)² + (θ Im λ)², cheaper than a complex absolute value.
         along, across = 1.0 - theta.unsqueeze(-1) * poles.real, theta.unsqueeze(-1) * poles.imag
-        return (along.square() + across.square()).amin(-1).sqrt()
-    return (1.0 - theta.unsqueeze(-1) * poles).abs().amin(-1)
+        found = (along.square() + across.square()).amin(-1).sqrt()
+    if form.defective and bool((close := found < 0.1).any()):
+        eye = torch.eye(len(form.upper), dtype=form.upper.dtype, device=form.upper.device)
+        smallest = torch.linalg.svdvals(eye - theta[close][:, None, None] * form.upper)[:, -1]
+        found[close] = torch.where(smallest <= SINGULAR_GAP, 0.0, found[close])
+    return found
 
 
 def solve_diagonal(

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.solvers.contraction import contracting_power, proven_radius, substituted
+from gape.radius import DENSE_NODES, spectral_radius
+from gape.solvers.contraction import contracting_power, substituted
 from gape.solvers.outcome import UNKNOWN, YES, Outcome, below_one, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.solution import Status
@@ -26,8 +27,8 @@ ROWS = 4096
 # Walk counts beyond this are rescaled (by a power of two, so exactly).
 LARGE, SMALL = 2.0**300, 2.0**-300
 DIVERGED, HOPELESS = 1e290, 1e200
-# Small terms in a row, at most, that it may take to know that all later ones are.
-MOST_TOGETHER = 64
+# Small terms in a row after which a sum is taken to have converged where nothing shows that it does.
+MANY = 64
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,10 @@ class Series:
         walks = walks.squeeze(1) if single else walks
         coefficients = problem.initial.T[problem.used_labels]
         total = _Total()
-        steps, exponent = 0, 0
+        steps, exponent, ended = 0, 0, False
         # So many small terms in a row are followed by none that is large. Where nothing contracts it is not known.
-        enough, small = contracting_power(float(problem.walk.norm_bounds.max()) * mu, MOST_TOGETHER), 0
+        power, small = contracting_power(float(problem.walk.norm_bounds.max()) * mu, self.max_steps), 0
+        enough = power or MANY
         # Of any weight: Σ_t max|W_t| Σ|C_t|, the first term here.
         bound = _largest(walks, problem.counts_walks) * float(coefficients.abs().sum())
         lost = torch.zeros(problem.num_graphs, dtype=torch.bool, device=walks.device)
@@ -84,7 +86,8 @@ class Series:
                     largest = _largest(walks)
                 residual = torch.where(lost, torch.inf, residual)
                 small = small + 1 if bool(((residual <= self.tolerance) | lost).all()) else 0
-                if last or largest * size == 0 or (small >= (enough or 1) and (enough or not problem.walk.acyclic)):
+                ended = largest == 0 or size == 0
+                if last or ended or (small >= enough and (power or not problem.walk.acyclic)):
                     break
             else:
                 small = 0
@@ -97,18 +100,21 @@ class Series:
         careful = not 2.0**-52 * slack * moved <= self.tolerance
         weights, rounding = total.finish(None if careful else problem.out), torch.zeros_like(residual)
         if careful:
-            weights = substituted(problem, steps) if problem.walk.acyclic else weights
-            residual = torch.where(lost, torch.inf, problem.residual(weights))
-            rounding = problem.rounding(problem.norms(weights), problem.walk.norm_bounds)
-        done = residual <= torch.maximum(64.0 * rounding, torch.full_like(residual, self.tolerance))
-        known = done if enough or largest * size == 0 else done & problem.walk.acyclic_graphs
+            residual, rounding, done = self._checked(problem, weights, lost)
+            if not bool((done | lost).all()) and problem.walk.acyclic:
+                weights = substituted(problem, steps)
+                residual, rounding, done = self._checked(problem, weights, lost)
+        else:
+            done = residual <= self.tolerance
+        known = done if power or ended else done & problem.walk.acyclic_graphs
         # A term that is small may be followed by larger ones: these graphs' bounds do not show that it converges.
         unsure = done & ~known & ~below_one(radius)
         if bool(unsure.any()):
-            exact, _ = proven_radius(problem, torch.zeros_like(radius))
-            # Zero is what went in: the graph is too large for its eigenvalues, and it is only seen to have converged.
-            known = known | (unsure & (exact == 0))
-            radius = torch.where(unsure & (exact > 0), exact, radius)
+            small_enough = unsure & (problem.adjacency.sizes <= DENSE_NODES)
+            exact = problem.transition_radius * spectral_radius(problem.walk, small_enough)
+            radius = torch.where(small_enough, exact, radius)
+            # The others are only seen to have converged.
+            known = known | (unsure & ~small_enough)
         status = judge(
             residual,
             radius,
@@ -133,6 +139,12 @@ class Series:
             largest=bound,
         )
 
+    def _checked(self, problem: Problem, weights: Tensor, lost: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What is left of each graph's equation, what of that rounding explains, and whether that is all."""
+        residual = torch.where(lost, torch.inf, problem.residual(weights))
+        rounding = problem.rounding(problem.norms(weights), problem.walk.norm_bounds)
+        return residual, rounding, residual <= (64.0 * rounding).clamp(min=self.tolerance)
+
     @staticmethod
     def _radius_bound(problem: Problem, walks: Tensor, steps: int, exponent: int, lost: Tensor) -> Tensor:
         """ρ(A) is at most its norm and, for A ≥ 0, at most the largest count of T-step walks to the power 1/T.
@@ -154,6 +166,8 @@ class Series:
 def _norm(coefficients: Tensor) -> float:
     """The 2-norm of a matrix ``[m, k]``, whatever the size of its entries."""
     peak = float(coefficients.abs().amax())
+    if not math.isfinite(peak):
+        return math.inf
     unit = coefficients / peak if peak > 0 else coefficients
     return peak * float(torch.linalg.vector_norm(unit) if len(unit) == 1 else torch.linalg.matrix_norm(unit, 2))
 

@@ -21,12 +21,15 @@ DENSE_UNKNOWNS = 4096
 def settle(outcome: Outcome, piece: Piece) -> None:
     """Settle the graphs of an outcome whose status is a suspicion (see :class:`Outcome`).
 
-    All together where eigenvectors can do it, one by one where they cannot.
+    Also those whose weights are so large that rounding has left few digits, if they are small enough for the dense
+    system, which does better. All together where eigenvectors can do it, one by one where they cannot.
     """
     if outcome.settled:
         return
     outcome.settled = True
-    suspects = (outcome.status == code(Status.SINGULAR)).nonzero().flatten()
+    coarse = (outcome.residual > CONSISTENT) & (piece.graph.sizes * piece.automaton.states <= DENSE_UNKNOWNS)
+    solved = (outcome.status == code(Status.RUN_SUM)) | (outcome.status == code(Status.ALGEBRAIC))
+    suspects = ((outcome.status == code(Status.SINGULAR)) | (coarse & solved)).nonzero().flatten()
     if not len(suspects):
         return
     if deflatable(piece.problem()):

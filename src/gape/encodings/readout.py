@@ -16,6 +16,7 @@ from gape.encodings.from_sources import ROOM, runs_from_each, schur
 from gape.encodings.nearest import dense_runs, too_large
 from gape.encodings.run_lengths import RunLengths, run_lengths
 from gape.graph import Graph
+from gape.solvers.dense_system import within
 from gape.solvers.outcome import below_one
 from gape.solvers.problem import check_fit
 from gape.solvers.projected import Triangular, distances, solve_diagonal
@@ -115,11 +116,11 @@ class Readout:
         for i, matrix in enumerate(block.matrices):
             graph = block.graphs[i : i + 1]
             component = self.walk.components[block.nodes[i]]
-            within = torch.where(component.unsqueeze(1) == component, matrix, 0.0)
-            self.certificate.add_spectrum(graph, torch.linalg.eigvals(within).unsqueeze(0), self.form)
+            inside = within(matrix, component)
+            self.certificate.add_spectrum(graph, torch.linalg.eigvals(inside).unsqueeze(0), self.form)
             if self.certificate.singular[graph]:
                 continue
-            upper, vectors = schur(within if back else matrix)
+            upper, vectors = schur(inside if back else matrix)
             initial = self._initial(block, i)
             size = torch.zeros(2, dtype=torch.float64, device=matrix.device)
             for sources, columns in runs_from_each(upper, vectors, self.form, initial):

@@ -24,15 +24,14 @@ def solve_or_nearest(operator: Tensor, source: Tensor, component: Tensor, contra
         component: ``[n]``, that of each node.
         contracts: whether runs are known to sum up, so that there is a solution.
     """
-    component = component.repeat_interleave(len(operator) // len(component))
-    inside = component.unsqueeze(1) == component
+    inside = within(operator, component)
     eye = torch.eye(len(operator), dtype=operator.dtype, device=operator.device)
-    blocks = eye - torch.where(inside, operator, 0.0)
+    blocks = eye - inside
     factors, pivots, info = torch.linalg.lu_factor_ex(blocks)
     if int(info) or not (contracts or _smallest(blocks, factors) > SINGULAR_GAP):
         return shortest_least_squares(eye - operator, source), False
     columns = source.reshape(len(source), -1)
-    between = torch.where(inside, 0.0, operator)
+    between = operator - inside
     x = torch.linalg.lu_solve(factors, pivots, columns)
     # After t rounds all components behind at most t others are right, and stay as they are.
     for _ in range(len(torch.unique(component)) if bool(between.any()) else 0):
@@ -40,6 +39,12 @@ def solve_or_nearest(operator: Tensor, source: Tensor, component: Tensor, contra
         if torch.equal(before, x):
             break
     return x.reshape(source.shape), True
+
+
+def within(operator: Tensor, component: Tensor) -> Tensor:
+    """The operator of a graph without what it does between strongly connected components ``[n]``."""
+    component = component.repeat_interleave(len(operator) // len(component))
+    return torch.where(component.unsqueeze(1) == component, operator, 0.0)
 
 
 def _smallest(system: Tensor, factors: Tensor) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.solvers.dense_system import solve_or_nearest
+from gape.solvers.dense_system import solve_or_nearest, within
 from gape.solvers.outcome import NO, YES, Outcome, below_one, judge
 from gape.solvers.problem import Problem
 
@@ -41,7 +41,7 @@ class Kronecker:
                 separation[i] = 1.0
                 continue
             if problem.typed:
-                spectrum = torch.linalg.eigvals(_within(matrix, problem.walk.components[nodes]))
+                spectrum = torch.linalg.eigvals(within(matrix, problem.walk.components[nodes]))
             else:
                 # Those of A ⊗ μ are the products; padding adds zeros, which change neither number below.
                 spectrum = torch.outer(torch.linalg.eigvals(dense[i]), poles).flatten()
@@ -96,10 +96,3 @@ def operator_matrices(problem: Problem, max_unknowns: int) -> list[Tensor]:
         )
         matrices.append(matrix.permute(0, 2, 1, 3).reshape(size * k, size * k))
     return matrices
-
-
-def _within(operator: Tensor, component: Tensor) -> Tensor:
-    """The operator of a graph without what it does between strongly connected components, ``[n]``."""
-    states = len(operator) // len(component)
-    component = component.repeat_interleave(states)
-    return torch.where(component.unsqueeze(1) == component, operator, 0.0)

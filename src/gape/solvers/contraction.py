@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -9,20 +11,24 @@ from gape.radius import DENSE_NODES, spectral_radius
 from gape.solvers.outcome import below_one
 from gape.solvers.problem import Problem
 
+Operator = Callable[[Tensor], Tensor]
+
 # Steps over the edges that are cheaper than all eigenvalues.
 PUSHES = 32
 
 
-def substituted(problem: Problem, steps: int) -> Tensor:
-    """The weights on graphs without cycles, node by node in the order of the edges: F(X) + S, again and again.
+def substituted(apply: Operator, source: Tensor) -> tuple[Tensor, int]:
+    """``X = apply(X) + source`` on graphs without cycles, along their edges; X and the steps that it took.
 
     After t steps every node at the end of paths of at most t edges is right and stays as it is, so nothing large is
-    added and taken away again, as a sum by length may have to.
+    added and taken away again, as a sum by length may have to. Weights that overflow stay within their graph.
     """
-    x = problem.source
-    for _ in range(steps):
-        x = problem.source + problem.apply(x)
-    return x
+    x, steps = source, 0
+    while steps < len(source):
+        before, x, steps = x, apply(x) + source, steps + 1
+        if torch.equal(x.nan_to_num(), before.nan_to_num()):
+            break
+    return x, steps
 
 
 def proven_radius(problem: Problem, estimate: Tensor, positive: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -6,18 +6,16 @@ contracts or no graph has a cycle, by restarted GMRES (Saad & Schultz, 1986) oth
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from gape.solvers.arnoldi import Arnoldi, Padding
+from gape.solvers.contraction import Operator, substituted
 from gape.solvers.outcome import NEARLY_SINGULAR, UNKNOWN, YES, Outcome, below_one, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.solution import Status
-
-Operator = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,10 @@ class FixedPoint:
         if bool((problem.transition_norm * problem.walk.two_norm_bounds < 0.8).all()):
             return self._sum(problem, apply, source)
         if problem.walk.acyclic:
-            return self._substitute(problem, apply, source)
+            x, steps = substituted(apply, source)
+            # Nothing is left of the equation, unless the weights overflow.
+            residual = problem.norms(apply(x) + source - x).nan_to_num(nan=torch.inf)
+            return x, residual, contraction(problem), steps
         return self._gmres(problem, apply, source, estimate)
 
     def _sum(self, problem: Problem, apply: Operator, source: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
@@ -88,18 +89,6 @@ class FixedPoint:
             if steps >= self.max_steps or not bool((residual > self.tolerance).any()):
                 return total, residual, contraction(problem), steps
             total = total + term
-
-    def _substitute(self, problem: Problem, apply: Operator, source: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-        """Without cycles: ``X = apply(X) + source`` again and again, until the end of the longest path is right.
-
-        Nothing large is added and taken away again, as a sum by length may have to.
-        """
-        x, steps = source, 0
-        while True:
-            before, x, steps = x, apply(x) + source, steps + 1
-            if torch.equal(x, before) or not bool(torch.isfinite(x).all()):
-                residual = torch.where(problem.norms(x - before) == 0, 0.0, torch.inf)
-                return x, residual, contraction(problem), steps
 
     def _gmres(
         self, problem: Problem, apply: Operator, source: Tensor, estimate: bool

@@ -102,7 +102,7 @@ class Series:
         if careful:
             residual, rounding, done = self._checked(problem, weights, lost)
             if not bool((done | lost).all()) and problem.walk.acyclic:
-                weights = substituted(problem, steps)
+                weights, _ = substituted(problem.apply, problem.source)
                 residual, rounding, done = self._checked(problem, weights, lost)
         else:
             done = residual <= self.tolerance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,10 @@ from gape.atomic import check_writable
 from gape.cli.extras import needs
 from gape.cli.options import DataDir, Results, Runs
 from gape.cli.wording import reword
+
+if TYPE_CHECKING:
+    from gape.bench.cell import Cell
+    from gape.bench.run import RunOptions
 
 _FOUR = "none,rw,lape,gape"
 
@@ -74,10 +78,7 @@ def bench(
 
     Example: gape bench cycles --encoding none,rw,lape,gape --seeds 4 --jobs 2
     """
-    from gape.bench.cell import Cell
     from gape.bench.overrides import parse_pairs
-    from gape.bench.protocol import SEEDS
-    from gape.bench.queue import read_queue
     from gape.bench.short import SHORT, SHORT_MINUTES
 
     if queue is not None and tasks:
@@ -90,59 +91,86 @@ def bench(
             given = f"--queue {queue}" if queue is not None else " ".join(tasks or ["no task"])
             raise ValueError(f"--short is for the task cycles alone, got {given}: gape bench cycles --short")
         pairs, max_minutes = {**SHORT, **pairs}, max_minutes or SHORT_MINUTES
-    if report is not None and (queue is not None or len(tasks or []) != 1):
-        raise ValueError("--report is about one task: gape bench cycles --report report.html")
-    if report is not None and missing:
-        raise ValueError("--report shows the cells of --out, and --missing leaves some out; give one of them")
     if report is not None:
-        report.parent.mkdir(parents=True, exist_ok=True)
-        check_writable(report)
+        _check_report(report, one_task=queue is None and len(tasks or []) == 1, missing=missing)
     if queue is not None:
-        refused = {"--set": pairs, "--encoding": encoding, "--seeds": seeds}
-        if unfit := [option for option, value in refused.items() if value]:
-            raise ValueError(
-                f"{' and '.join(unfit)} with --queue {queue}: its lines say TASK ENCODING [seed=N] [key=value ...]"
-            )
-        cells = read_queue(queue, max_minutes)
+        cells = _queued(queue, max_minutes, {"--set": pairs, "--encoding": encoding, "--seeds": seeds})
     else:
-        cells = [
-            Cell(task, row, seed, pairs, max_minutes)
-            for task in tasks or []
-            for seed in SEEDS[: seeds or 1]
-            for row in (encoding or _FOUR).split(",")
-        ]
-    failures: list[str] = []
+        cells = _grid(tasks or [], (encoding or _FOUR).split(","), seeds or 1, pairs, max_minutes)
     if missing:
         from gape.bench.run import missing as without_results
 
         asked, cells = len(cells), without_results(cells, results)
         typer.echo(f"{asked - len(cells)} of {asked} cells have a result in {results}", err=True)
+    failures: list[str] = []
     if cells:
         from gape.bench.jobs import run_cells
         from gape.bench.run import RunOptions
 
-        found, failures = run_cells(cells, RunOptions(out, data_dir, devices, tensorboard), jobs=jobs)
+        options = RunOptions(out, data_dir, devices, tensorboard)
+        found, failures = run_cells(cells, options, jobs=jobs)
         if report is not None and found:
-            from gape.bench.report.page import write_report
-            from gape.bench.tables.render import render
-            from gape.bench.tables.table import comparison
-
-            rows = list(dict.fromkeys(cell.encoding for cell in cells))
-            table = comparison("graph-performance", found, {cells[0].task: pairs}, [cells[0].task], rows)
-            typer.echo(render(table, "text"), nl=False)
-            typer.echo(f"report: {write_report(report, table, cells, found, out, data_dir).resolve()}")
+            _report(report, cells, pairs, found, options)
     if collect:
         from gape.bench.collect import collect as gather
 
         for path, lines in gather(out, results).items():
             typer.echo(f"{path}: {lines} results")
     if failures:
-        from gape.bench.overrides import known_keys
+        raise _failed(failures, cells)
 
-        options = _set_options({key for cell in cells for key in known_keys(cell.settings)})
-        named = (failure.partition(": ") for failure in failures)
-        reasons = "\n".join(f"{name}: {reword(reason, options)}" for name, _, reason in named)
-        raise ValueError(f"{len(failures)} of {len(cells)} cells failed:\n{reasons}")
+
+def _check_report(report: Path, *, one_task: bool, missing: bool) -> None:
+    if not one_task:
+        raise ValueError("--report is about one task: gape bench cycles --report report.html")
+    if missing:
+        raise ValueError("--report shows the cells of --out, and --missing leaves some out; give one of them")
+    report.parent.mkdir(parents=True, exist_ok=True)
+    check_writable(report)
+
+
+def _queued(queue: Path, max_minutes: float | None, unfit: dict[str, object]) -> list[Cell]:
+    """The cells of a file, which says itself what other options say."""
+    from gape.bench.queue import read_queue
+
+    if given := [option for option, value in unfit.items() if value]:
+        raise ValueError(
+            f"{' and '.join(given)} with --queue {queue}: its lines say TASK ENCODING [seed=N] [key=value ...]"
+        )
+    return read_queue(queue, max_minutes)
+
+
+def _grid(
+    tasks: list[str], rows: list[str], seeds: int, pairs: dict[str, str], max_minutes: float | None
+) -> list[Cell]:
+    from gape.bench.cell import Cell
+    from gape.bench.protocol import SEEDS
+
+    return [Cell(task, row, seed, pairs, max_minutes) for task in tasks for seed in SEEDS[:seeds] for row in rows]
+
+
+def _report(
+    report: Path, cells: list[Cell], pairs: dict[str, str], found: list[dict[str, Any]], options: RunOptions
+) -> None:
+    """Print the table of one task, and write its page."""
+    from gape.bench.report.page import write_report
+    from gape.bench.tables.render import render
+    from gape.bench.tables.table import comparison
+
+    task, rows = cells[0].task, list(dict.fromkeys(cell.encoding for cell in cells))
+    table = comparison("graph-performance", found, {task: pairs}, [task], rows)
+    typer.echo(render(table, "text"), nl=False)
+    typer.echo(f"report: {write_report(report, table, cells, found, options.runs, options.data_dir).resolve()}")
+
+
+def _failed(failures: list[str], cells: list[Cell]) -> ValueError:
+    """The reasons, in words of the command line."""
+    from gape.bench.overrides import known_keys
+
+    options = _set_options({key for cell in cells for key in known_keys(cell.settings)})
+    named = (failure.partition(": ") for failure in failures)
+    reasons = "\n".join(f"{name}: {reword(reason, options)}" for name, _, reason in named)
+    return ValueError(f"{len(failures)} of {len(cells)} cells failed:\n{reasons}")
 
 
 def _set_options(keys: set[str]) -> dict[str, str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gape.atomic import check_writable, replacing
 from gape.cli.extras import needs
 from gape.cli.options import DataDir, Results, Runs
+
+if TYPE_CHECKING:
+    from gape.bench.tables.table import Table
 
 
 @needs("bench")
@@ -79,24 +82,14 @@ def table(
 
         made = translation_table(read_translations(results / "translation.jsonl"))
     else:
-        from gape.bench.collect import of_today, read_results
-        from gape.bench.protocol import TASKS, task_protocol
-        from gape.bench.tables.layouts import layout
-        from gape.bench.tables.table import comparison, other_settings
-
-        tasks = task.split(",") if task else None
-        for chosen in tasks or []:
-            task_protocol(chosen)
-        overrides = _by_task(set_ or [], list(TASKS))
-        rows = encoding.split(",") if encoding else None
-        everything = read_results(runs, results)
-        found = [result for result in everything if of_today(result)]
-        if len(found) < len(everything):
-            typer.echo(f"{len(everything) - len(found)} runs of an earlier protocol are not shown", err=True)
-        made = comparison(name, found, overrides, tasks, rows)
-        if name == "graph-performance" and (others := other_settings(layout(name, tasks, rows), found, overrides)):
-            listed = ", ".join(f"{number} {what}" for what, number in others.items())
-            typer.echo(f"runs with other settings, not shown (see --set): {listed}", err=True)
+        made = _of_training(
+            name,
+            task.split(",") if task else None,
+            encoding.split(",") if encoding else None,
+            set_ or [],
+            runs,
+            results,
+        )
     shown = render(made, format_)
     if output is None:
         typer.echo(shown, nl=False)
@@ -105,6 +98,29 @@ def table(
 
         with replacing(output) as temporary:
             temporary.write_text(Text.from_ansi(shown).plain.rstrip() + "\n", encoding="utf-8")
+
+
+def _of_training(
+    name: str, tasks: list[str] | None, rows: list[str] | None, words: list[str], runs: Path, results: Path
+) -> Table:
+    """A table of graph tasks; what it leaves out is said."""
+    from gape.bench.collect import of_today, read_results
+    from gape.bench.protocol import TASKS, task_protocol
+    from gape.bench.tables.layouts import layout
+    from gape.bench.tables.table import comparison, other_settings
+
+    for chosen in tasks or []:
+        task_protocol(chosen)
+    overrides = _by_task(words, list(TASKS))
+    everything = read_results(runs, results)
+    found = [result for result in everything if of_today(result)]
+    if len(found) < len(everything):
+        typer.echo(f"{len(everything) - len(found)} runs of an earlier protocol are not shown", err=True)
+    made = comparison(name, found, overrides, tasks, rows)
+    if name == "graph-performance" and (others := other_settings(layout(name, tasks, rows), found, overrides)):
+        listed = ", ".join(f"{number} {what}" for what, number in others.items())
+        typer.echo(f"runs with other settings, not shown (see --set): {listed}", err=True)
+    return made
 
 
 def _by_task(words: list[str], tasks: list[str]) -> dict[str, dict[str, str]]:

@@ -26,7 +26,7 @@ def table(
         ),
     ] = "graph-performance",
     format_: Annotated[
-        str, typer.Option("--format", help="text, markdown, brief (Markdown, of graph tasks), latex or csv.")
+        str, typer.Option("--format", help="text, markdown, brief (Markdown, a line a row), latex or csv.")
     ] = "text",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
     task: Annotated[str | None, typer.Option(help="Columns, separated by commas.")] = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -82,20 +82,26 @@ def markdown(table: Table) -> str:
 
 
 def brief(table: Table) -> str:
-    """Markdown with one line a row: ours at best validation, in brackets the paper's; without notes."""
+    """Markdown with one line a row, without notes."""
+    lines = [_bar(["encoding", *table.columns]), _bar(["---", *("---:" for _ in table.columns)])]
+    for row, cells in _best_validation(table) if table.short is None else table.short:
+        lines.append(_bar([row.replace("*", r"\*"), *cells]))
+    return "\n".join(lines) + "\n"
+
+
+def _best_validation(table: Table) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Of each row ours at best validation, in brackets the paper's."""
     kinds = {(row, kind): entries for row, kind, entries in table.lines}
     ours = RULES["best_validation"]
     if any((row, ours) not in kinds for row, *_ in table.lines):
         raise ValueError(
             f"brief shows figures at best validation, and the table {table.name} has others; take markdown"
         )
-    lines = [_bar(["encoding", *table.columns]), _bar(["---", *("---:" for _ in table.columns)])]
     for row in dict.fromkeys(row for row, *_ in table.lines):
         cells = [f"**{entry.text}**" if entry.bold else entry.text for entry in kinds[row, ours]]
         for place, entry in enumerate(kinds.get((row, PAPER), ())):
             cells[place] += "" if entry.text == "–" else f" ({entry.text})"
-        lines.append(_bar([row.replace("*", r"\*"), *cells]))
-    return "\n".join(lines) + "\n"
+        yield row, tuple(cells)
 
 
 def latex(table: Table) -> str:

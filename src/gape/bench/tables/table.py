@@ -40,6 +40,7 @@ class Table:
         columns: names of the columns, with an arrow to where better is.
         lines: row, kind of figure ("best validation", "last epoch", "paper"), entries.
         notes: what the reader must know.
+        short: a line a row, in Markdown, for the brief form; if None, best validation beside the paper.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Table:
     columns: tuple[str, ...]
     lines: tuple[tuple[str, str, tuple[Entry, ...]], ...]
     notes: tuple[str, ...]
+    short: tuple[tuple[str, tuple[str, ...]], ...] | None = None
 
 
 def comparison(

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gape.data import GraphDataset, Planar, edge_count_baseline
+from gape.data import GraphDataset, Planar, edge_count_baseline, isolated_node_baseline
 from gape.data.planarity import are_planar, kernel
 
 
@@ -92,6 +92,19 @@ def test_balanced_pairs_have_the_same_number_of_edges(balanced: GraphDataset) ->
 
 def test_counting_edges_gives_most_of_the_answer_away_otherwise(planar: GraphDataset) -> None:
     assert edge_count_baseline(planar) > 0.7
+
+
+def test_isolated_nodes_give_something_away(planar: GraphDataset, as_networkx) -> None:  # type: ignore[no-untyped-def]
+    train, _, test = planar.split()
+
+    def right(part: GraphDataset, least: int) -> float:
+        """Planar graphs are sparser: they have at least so many."""
+        counts = (nx.number_of_isolates(as_networkx(part, i)) for i in range(len(part)))
+        return sum((n >= least) == (y == 1) for n, y in zip(counts, part.targets.tolist(), strict=True)) / len(part)
+
+    chosen = max(range(8), key=lambda least: right(train, least))
+    assert right(train, chosen) > 0.5
+    assert isolated_node_baseline(planar) == pytest.approx(right(test, chosen))
 
 
 def test_no_graph_is_in_two_parts(planar: GraphDataset) -> None:

@@ -1,6 +1,6 @@
 """Graph data sets in one form, by name: real ones from files, synthetic ones from seeded generators."""
 
-from gape.data.baseline import edge_count_baseline
+from gape.data.baseline import edge_count_baseline, isolated_node_baseline
 from gape.data.csl import CSL
 from gape.data.cycles import Cycles
 from gape.data.cycles_v import CyclesV
@@ -33,6 +33,7 @@ __all__ = [
     "Zinc",
     "check",
     "edge_count_baseline",
+    "isolated_node_baseline",
     "load",
     "names",
     "options",

@@ -1,4 +1,4 @@
-"""What counting nodes and edges alone achieves: the score that an encoding has to beat."""
+"""What counting nodes and edges, or nodes without edges, achieves: the scores that an encoding has to beat."""
 
 import torch
 
@@ -19,11 +19,7 @@ def edge_count_baseline(dataset: GraphDataset, fold: int = 0) -> float:
         >>> bool(edge_count_baseline(small.build(cache=False, processes=1, show=False)) > 0.6)
         True
     """
-    if dataset.level != "graph" or dataset.num_classes != 2:
-        raise ValueError(
-            f"the edge-count baseline is for two classes of graphs; {dataset.name!r} has "
-            f"{dataset.num_classes} classes at {dataset.level} level"
-        )
+    _check_two_classes(dataset, "edge-count")
     train, _, test = dataset.split(fold)
     rules: dict[int, tuple[float, bool]] = {}
     for size in torch.unique(train.node_counts).tolist():
@@ -39,9 +35,45 @@ def edge_count_baseline(dataset: GraphDataset, fold: int = 0) -> float:
     return hits / len(test)
 
 
-def _best_threshold(edges: torch.Tensor, positive: torch.Tensor) -> tuple[float, bool]:
+def isolated_node_baseline(dataset: GraphDataset, fold: int = 0) -> float:
+    """Test accuracy of a two-class set when the answer is guessed from the number of nodes without edges.
+
+    That is all a transformer over neighbours can see without features and without an encoding: where there is nobody
+    to attend to, the result is zero, and at all other nodes it is the same. One threshold on it is chosen on the
+    training part.
+
+    Returns: a fraction; 0.5 means that it gives nothing away.
+
+    Example:
+        >>> from gape.data.cycles import Cycles
+        >>> isolated_node_baseline(Cycles(train=20, val=10, test=40).build(cache=False))
+        0.5
+    """
+    _check_two_classes(dataset, "isolated-node")
+    train, _, test = dataset.split(fold)
+    threshold, few_is_one = _best_threshold(_isolated_nodes(train), train.targets == 1)
+    guessed = (_isolated_nodes(test) < threshold) == few_is_one
+    return float((guessed == (test.targets == 1)).double().mean())
+
+
+def _isolated_nodes(part: GraphDataset) -> torch.Tensor:
+    """How many nodes of each graph have no edge."""
+    batch = part.batch()
+    alone = torch.bincount(batch.edge_index.flatten(), minlength=int(batch.num_nodes)) == 0
+    return torch.bincount(batch.batch[alone], minlength=len(part))
+
+
+def _check_two_classes(dataset: GraphDataset, baseline: str) -> None:
+    if dataset.level != "graph" or dataset.num_classes != 2:
+        raise ValueError(
+            f"the {baseline} baseline is for two classes of graphs; {dataset.name!r} has "
+            f"{dataset.num_classes} classes at {dataset.level} level"
+        )
+
+
+def _best_threshold(counts: torch.Tensor, positive: torch.Tensor) -> tuple[float, bool]:
     best = (-1.0, 0.0, True)
-    for threshold in [*(torch.unique(edges).tolist()), int(edges.max()) + 1]:
-        right = float(((edges < threshold) == positive).float().mean())
+    for threshold in [*(torch.unique(counts).tolist()), int(counts.max()) + 1]:
+        right = float(((counts < threshold) == positive).float().mean())
         best = max(best, (right, threshold, True), (1 - right, threshold, False))
     return best[1], best[2]

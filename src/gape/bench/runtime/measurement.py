@@ -33,7 +33,7 @@ PROBE = 50
 AGREE = (
     "Agree: of up to 200 graphs those on which both give the same. Not where eigenvalues are multiple (any basis is "
     "right), where a graph has several parts (others drop one trivial eigenvector only), or where the equation of a "
-    "star variant is singular (SciPy does not say so)."
+    "star variant has no solution or several (SciPy does not say so)."
 )
 # Graphs on which both sides are compared number by number.
 COMPARED = 200

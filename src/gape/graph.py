@@ -15,6 +15,7 @@ from torch import Tensor
 from gape.arrays import whole_number
 from gape.graph_checks import check_graph, floats, integers, sorted_once
 from gape.parts import part_bounds
+from gape.pointers import pointers
 from gape.sparse import Adjacency
 from gape.walk import WalkMatrix, walk_matrix
 
@@ -199,7 +200,7 @@ class Graph:
         if not bool((graph_of_edge[1:] >= graph_of_edge[:-1]).all()):
             return None
         counts = torch.bincount(graph_of_edge, minlength=self.num_graphs)
-        return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        return pointers(counts)
 
     @cached_property
     def parts(self) -> tuple[Graph, ...]:
@@ -243,8 +244,7 @@ class Graph:
         edges = nodes[self.edge_index[0]].nonzero().flatten()
         sizes = self.sizes[graphs]
         index = (nodes.cumsum(0) - 1)[self.edge_index[:, edges]]
-        ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-        return self._take(edges, nodes, index, int(sizes.sum()), ptr)
+        return self._take(edges, nodes, index, int(sizes.sum()), pointers(sizes))
 
     @cached_property
     def _grouped(self) -> Graph:

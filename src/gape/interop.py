@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gape.arrays import as_tensor, check_batch
 from gape.graph import Graph
+from gape.pointers import pointers
 
 # One row per node, in a PyG data set.
 NODE_ATTRIBUTES = ("x", "feat", "pos", "z", "batch", "n_id")
@@ -114,7 +115,7 @@ def _from_pyg(data: Any) -> Graph:
     if ptr is None and batch is not None:
         batch = as_tensor(batch, "batch")
         check_batch(batch)
-        ptr = _starts(torch.bincount(batch))
+        ptr = pointers(torch.bincount(batch))
     return Graph(
         data.edge_index,
         int(data.num_nodes),
@@ -138,10 +139,10 @@ def _from_collated(dataset: Any) -> Graph:
         if not len(chosen):
             raise ValueError(f"expected at least one graph, got the empty data set {dataset!r}")
         counts = edge_ptr.diff()[chosen]
-        starts = torch.repeat_interleave(edge_ptr[chosen] - _starts(counts)[:-1], counts)
+        starts = torch.repeat_interleave(edge_ptr[chosen] - pointers(counts)[:-1], counts)
         edges = starts + torch.arange(len(starts), device=index.device)
         index, weight = index[:, edges], None if weight is None else weight[edges]
-        edge_ptr, sizes = _starts(counts), sizes[chosen]
+        edge_ptr, sizes = pointers(counts), sizes[chosen]
     beyond = (index >= torch.repeat_interleave(sizes, edge_ptr.diff())).any(0)
     if bool(beyond.any()):
         edge = int(beyond.nonzero()[0])
@@ -149,7 +150,7 @@ def _from_collated(dataset: Any) -> Graph:
         raise ValueError(
             f"graph {graph} of the data set has {int(sizes[graph])} nodes, but an edge {index[:, edge].tolist()}"
         )
-    ptr = _starts(sizes)
+    ptr = pointers(sizes)
     shift = torch.repeat_interleave(ptr[:-1], edge_ptr.diff())
     return Graph(index + shift, int(ptr[-1]), edge_weight=weight, ptr=ptr)
 
@@ -168,10 +169,6 @@ def _collated_sizes(data: Any, slices: dict[str, Any], graphs: int) -> Tensor:
         f"the data set of {graphs} graphs does not say how many nodes each has: it has {sorted(slices)}, and none of "
         f"num_nodes, {', '.join(NODE_ATTRIBUTES)}; set num_nodes on its graphs"
     )
-
-
-def _starts(counts: Tensor) -> Tensor:
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
 def _flat(weight: Any) -> Tensor | None:
@@ -224,5 +221,5 @@ def _from_dgl(graph: Any) -> Graph:
         torch.stack([torch.as_tensor(source), torch.as_tensor(target)]),
         int(graph.num_nodes()),
         edge_weight=_flat(weight),
-        ptr=None if sizes is None else _starts(torch.as_tensor(sizes).to(torch.int64)),  # type: ignore[arg-type]
+        ptr=None if sizes is None else pointers(torch.as_tensor(sizes).to(torch.int64)),  # type: ignore[arg-type]
     )

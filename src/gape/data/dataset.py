@@ -11,6 +11,7 @@ from torch import Tensor
 from gape.data.flat import FlatGraphs
 from gape.data.split import Split
 from gape.data.task import Level, Measure, Task
+from gape.pointers import pointers
 
 try:
     from torch_geometric.data import Batch, Data, InMemoryDataset
@@ -108,7 +109,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         # A self-loop is its own reverse: keep column 2i, drop column 2i+1.
         keep = torch.ones(2 * len(loops), dtype=torch.bool)
         keep[1::2] = ~loops
-        kept_before = torch.cat([torch.zeros(1, dtype=torch.int64), keep.long().cumsum(0)])
+        kept_before = pointers(keep.long())
         self._data.edge_index = self._data.edge_index[:, keep]
         self.slices["edge_index"] = kept_before[self.slices["edge_index"]]
         if "edge_attr" in self.slices:
@@ -204,7 +205,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """
         positions = self._positions(indices)
         node_counts = self._rows("x", positions)[1]
-        ptr = torch.cat([torch.zeros(1, dtype=torch.int64), node_counts.cumsum(0)])
+        ptr = pointers(node_counts)
         parts: dict[str, Tensor] = {}
         for key in self.slices:
             rows, counts = self._rows(key, positions)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gape.blocks import Block
+from gape.pointers import pointers
 from gape.sparse import Adjacency
 
 
@@ -50,8 +51,7 @@ class Pairs:
     @property
     def ptr(self) -> Tensor:
         """``[graphs + 1]``: where each graph's entries begin."""
-        squares = self.sizes.square()
-        return torch.cat([squares.new_zeros(1), squares.cumsum(0)])
+        return pointers(self.sizes.square())
 
     def matrices(self) -> list[Tensor]:
         """One ``[n, n, …]`` per graph; views, not copies."""

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.utils import from_smiles
+from torch_geometric.utils.smiles import x_map
 
-from gape.data import PCQM4Mv2, load
-from gape.data.molecules import ATOM_CATEGORIES, molecule
+from gape.data import ATOM_CATEGORIES, PCQM4Mv2, load
+from gape.data.molecules import molecule
 from gape.data.pcqm4mv2 import read_table
+from gape.nn import NodeInput
 
 SMILES = [
     "Cc1ccc([C@H]2Cc3cnccc3NC2=O)cc1",
@@ -33,6 +35,15 @@ def test_molecules_are_read_as_pyg_reads_them(smiles: str) -> None:
     once = theirs.edge_index[0] < theirs.edge_index[1]
     expected = zip(theirs.edge_index[:, once].t().tolist(), theirs.edge_attr[once].tolist(), strict=True)
     assert {tuple(sorted(edge)): kind for edge, kind in ours.items()} == {tuple(e): kind for e, kind in expected}
+
+
+def test_atom_categories_are_those_of_pyg_and_take_every_molecule() -> None:
+    assert tuple(len(categories) for categories in x_map.values()) == ATOM_CATEGORIES
+    assert PCQM4Mv2.TASK.node_categories == ATOM_CATEGORIES
+    embed = NodeInput(ATOM_CATEGORIES, width=4)
+    for smiles in SMILES:
+        atoms = torch.from_numpy(molecule(smiles)[0])
+        assert embed(atoms).shape == (len(atoms), 4)
 
 
 def test_bad_smiles_is_quoted() -> None:

@@ -265,11 +265,21 @@ def test_model_refuses_settings_it_cannot_mean(settings, message):
         GraphTransformer(**{"inputs": 3, "out_channels": 2, **settings})
 
 
+def test_whole_floats_are_categories():
+    model = GraphTransformer(2, 1, layers=0)
+    edge, x = torch.tensor([[0], [1]]), torch.tensor([0, 1])
+    assert torch.equal(model(x.float(), edge), model(x, edge))
+
+
 def test_model_refuses_inputs_it_cannot_read():
     edge, x = torch.tensor([[0], [1]]), torch.tensor([0, 1])
     plain, encoded = GraphTransformer(2, 1, layers=0), GraphTransformer(2, 1, layers=0, encoding=LinearEncoder(4))
     with pytest.raises(ValueError, match=r"got \[0\] to \[2\]"):
         plain(x + torch.tensor([0, 1]), edge)
+    with pytest.raises(ValueError, match=r"whole numbers, got 0.9 at \[1, 0\] of x; number the categories from 0"):
+        plain(torch.tensor([0.0, 0.9]), edge)
+    with pytest.raises(ValueError, match=r"whole numbers, got inf at \[0, 0\]"):
+        plain(torch.tensor([torch.inf, torch.nan]), edge)
     with pytest.raises(ValueError, match=r"\[num_nodes, 1\], got \[2, 2\]"):
         plain(torch.zeros(2, 2), edge)
     with pytest.raises(ValueError, match="x may be left out only"):

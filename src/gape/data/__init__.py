@@ -7,6 +7,7 @@ from gape.data.cycles_v import CyclesV
 from gape.data.dataset import GraphDataset
 from gape.data.directed_cycles import DirectedCycles
 from gape.data.flat import FlatGraphs
+from gape.data.molecules import ATOM_CATEGORIES
 from gape.data.pcqm4mv2 import PCQM4Mv2
 from gape.data.planar import Planar
 from gape.data.qm9 import QM9
@@ -17,6 +18,7 @@ from gape.data.task import Task
 from gape.data.zinc import Zinc
 
 __all__ = [
+    "ATOM_CATEGORIES",
     "CSL",
     "QM9",
     "Cluster",

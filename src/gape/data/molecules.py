@@ -1,7 +1,7 @@
 """SMILES to graphs: nine features an atom and three a bond, as in the Open Graph Benchmark.
 
 The categories are those of ``torch_geometric.utils.from_smiles``, which the tests compare with, so that graphs made
-here and by PyG's ``PCQM4Mv2`` are the same. (OGB's own tables have one more "other" entry in some columns.)
+here and by PyG's ``PCQM4Mv2`` are the same. (OGB's own tables have other categories.)
 Values beyond the last category count as the last.
 """
 
@@ -13,8 +13,9 @@ import numpy as np
 
 from gape.data.flat import Array, FlatGraphs, pointers
 
-# Atomic number, chirality, degree (with hydrogens), formal charge + 5, hydrogens, radical electrons,
-# hybridisation, is aromatic, is in a ring.
+#: Categories of the nine columns of atom features, for :class:`gape.nn.NodeInput`: atomic number, chirality, degree
+#: (with hydrogens), formal charge + 5, hydrogens, radical electrons, hybridisation, is aromatic, is in a ring. The
+#: package ``ogb`` numbers them otherwise, see :data:`gape.nn.OGB_ATOM`.
 ATOM_CATEGORIES = (119, 9, 11, 12, 9, 5, 8, 2, 2)
 # Bond type, stereo, is conjugated.
 BOND_CATEGORIES = (22, 6, 2)

@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-#: Categories of the nine columns of Open Graph Benchmark atom features, as PCQM4Mv2 has them: atomic number,
-#: chirality, degree, formal charge, hydrogens, radical electrons, hybridisation, aromatic, in a ring.
+#: Categories of the nine columns of atom features as the package ``ogb`` makes them (``get_atom_feature_dims``): atomic
+#: number, chirality, degree, formal charge, hydrogens, radical electrons, hybridisation, aromatic, in a ring. PyG and
+#: :mod:`gape.data` number the same nine otherwise: for them there is :data:`gape.data.ATOM_CATEGORIES`.
 OGB_ATOM = (119, 5, 12, 12, 10, 6, 6, 2, 2)
 
 #: "constant", a number of categories, or the numbers of categories of several columns.
@@ -17,7 +18,8 @@ class NodeInput(nn.Module):
     Args:
         inputs: an integer, for that many categories (ZINC 28, PATTERN 3, CLUSTER 7; CSL 1, where all nodes
             share one embedding); a tuple, for several columns of categories whose embeddings are added
-            (:data:`OGB_ATOM`); or "constant", for the number 1 at every node through a linear layer, as in
+            (:data:`gape.data.ATOM_CATEGORIES` for molecules of ours and of PyG, :data:`OGB_ATOM` for those of the
+            package ``ogb``); or "constant", for the number 1 at every node through a linear layer, as in
             CYCLES, CYCLES-V and PLANAR.
         width: number of channels out.
 
@@ -67,7 +69,7 @@ class NodeInput(nn.Module):
         if self.inputs == "constant":
             output: Tensor = self.embedding(rows.to(self.embedding.weight.dtype))
             return output
-        rows = rows.long()
+        rows = self._categories(rows)
         if rows.numel() and (int(rows.min()) < 0 or bool((rows >= self.sizes).any())):
             raise ValueError(
                 f"inputs={self.inputs!r} takes categories from 0 to that number less 1 in each column, "
@@ -75,6 +77,16 @@ class NodeInput(nn.Module):
             )
         output = self.embedding(rows + self.first)
         return output
+
+    def _categories(self, rows: Tensor) -> Tensor:
+        """The features as integers; floating-point ones are fine if they are whole."""
+        if rows.is_floating_point() and len(places := (rows.frac() != 0).nonzero()):
+            place = places[0].tolist()
+            raise ValueError(
+                f"inputs={self.inputs!r} takes categories, which are whole numbers, got {rows[*place].item():.6g} at "
+                f"{place} of x; number the categories from 0, or sort real values into classes (torch.bucketize)"
+            )
+        return rows.long()
 
     def _equal_nodes(self, num_nodes: int | None) -> Tensor:
         if self.inputs not in ("constant", 1) or num_nodes is None:

@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gape.arrays import check_batch
 from gape.nn.attention.dense_layout import DenseLayout
 from gape.nn.attention.edge_layout import EdgeLayout
 
@@ -68,6 +69,7 @@ class AttentionPattern:
             if num_nodes is None:
                 raise ValueError("give batch, or num_nodes for a single graph: edges alone hide isolated nodes")
             batch = torch.zeros(num_nodes, dtype=torch.long, device=edge_index.device)
+        check_batch(batch)
         if num_nodes is not None and num_nodes != len(batch):
             raise ValueError(f"num_nodes is {num_nodes} but batch has {len(batch)} entries; leave one of them out")
         self.num_nodes = len(batch)
@@ -76,8 +78,6 @@ class AttentionPattern:
                 f"edge_index names nodes {int(edge_index.min())} to {int(edge_index.max())}, "
                 f"but there are {self.num_nodes} nodes, numbered from 0"
             )
-        if self.num_nodes > 1 and bool((batch.diff() < 0).any()):
-            raise ValueError("batch must be ascending, so that the nodes of a graph lie together; sort the nodes")
         largest = int(batch[-1]) + 1 if self.num_nodes else 0
         if num_graphs is not None and num_graphs < largest:
             raise ValueError(f"num_graphs is {num_graphs} but batch names {largest} graphs")

@@ -4,8 +4,11 @@ import pytest
 import torch
 from torch import nn
 
+from gape import Graph
+from gape.encodings import ShortestPath
 from gape.nn import (
     OGB_ATOM,
+    AttentionPattern,
     DegreeAndDistance,
     GraphTransformer,
     GraphTransformerLayer,
@@ -183,6 +186,14 @@ def test_degrees_and_distances_beyond_the_tables_share_the_last_row():
     bias = encoder.bias(torch.tensor([[[0, 1, 2, 3, -1]]]), pattern)
     torch.testing.assert_close(bias[0, :, 0].T, encoder.distance.weight[[0, 1, 2, 2, 2]])
     assert (encoder.distance.weight[0] == 0).all()
+
+
+def test_pairs_without_a_path_have_a_row_of_their_own():
+    edge = torch.tensor([[0], [1]])
+    (distances,) = ShortestPath()(Graph(edge, 2)).matrices()
+    encoder = DegreeAndDistance()
+    bias = encoder.bias(distances.T[None], AttentionPattern(edge, num_nodes=2, heads=8, full=True))
+    torch.testing.assert_close(bias[0].permute(1, 2, 0), encoder.distance.weight[torch.tensor([[0, 510], [1, 0]])])
 
 
 def test_missing_eigenpairs_change_nothing_and_no_eigenpair_is_zero():

@@ -19,15 +19,16 @@ class DegreeAndDistance(Encoder):
         hidden: width of the model.
         heads: attention heads of the model.
         degrees: rows of the degree tables; larger degrees share the last row. Row 0 stays zero.
-        distances: rows of the distance table; larger distances, and pairs without a path (given as a negative
-            number), share the last row. Row 0, the distance of a node to itself, stays zero.
+        distances: rows of the distance table; larger and negative numbers share the last row. Row 0, the distance
+            of a node to itself, stays zero. :class:`gape.encodings.ShortestPath` says 510 of pairs without a path,
+            which have that row to themselves if there are more than 510 rows, as by default.
 
     Example:
         >>> pattern = AttentionPattern(torch.tensor([[0], [1]]), num_nodes=2, heads=8, full=True)
         >>> encoder = DegreeAndDistance()
         >>> encoder(None, pattern).shape
         torch.Size([2, 80])
-        >>> encoder.bias(torch.tensor([[[0, -1], [1, 0]]]), pattern).shape
+        >>> encoder.bias(torch.tensor([[[0, 510], [1, 0]]]), pattern).shape
         torch.Size([1, 8, 2, 2])
     """
 

@@ -139,6 +139,23 @@ def test_no_pairs_are_a_graph_without_edges():
     assert Graph.from_edges([], num_nodes=3, undirected=True).sizes.tolist() == [3]
 
 
+def test_ids_far_beyond_the_edges_are_refused_unless_the_nodes_are_counted():
+    for pairs in ([(0, 10**13)], torch.tensor([(0, 10**13)]), [(0, 2**63 - 1)]):
+        with pytest.raises(ValueError, match=r"node ids run to \d+ with 1 edge;.*number the nodes from 0.*num_nodes="):
+            Graph.from_edges(pairs)
+    # Nodes without edges, and ids with gaps, are no mistake.
+    assert Graph.from_edges([(0, 1)], num_nodes=10**13).num_nodes == 10**13
+    assert Graph.from_edges([(0, 10**7)]).num_nodes == 10**7 + 1
+
+
+def test_more_edges_may_name_more_nodes(monkeypatch):
+    monkeypatch.setattr("gape.graph_checks.FREE_NODES", 10)
+    monkeypatch.setattr("gape.graph_checks.NODES_PER_EDGE", 5)
+    assert Graph.from_edges([(0, 1), (0, 19)]).num_nodes == 20
+    with pytest.raises(ValueError, match="node ids run to 20 with 2 edges"):
+        Graph.from_edges([(0, 1), (0, 20)])
+
+
 def test_weights_of_undirected_pairs_get_the_gradient_of_both_directions():
     weight = torch.tensor([2.0, 3.0], requires_grad=True)
     Graph.from_edges([(0, 1), (1, 1)], undirected=True, edge_weight=weight).walk().entries()[2].sum().backward()
@@ -289,6 +306,7 @@ def test_one_large_graph_does_not_pad_many_small_ones():
 def test_union_is_the_batch(drawn):
     alone = [drawn.graph(i) for i in range(len(drawn.sizes))]
     assert_same(Graph.union(alone), drawn.batch())
+    assert_same(Graph.union(graph for graph in alone), drawn.batch())
 
 
 def test_union_takes_unweighted_graphs_among_weighted_ones():
@@ -305,6 +323,8 @@ def test_union_refuses_labels_on_some_graphs_only(name):
         Graph.union([dataclasses.replace(bare, **{name: [0]}), bare])
     with pytest.raises(ValueError, match="empty list"):
         Graph.union([])
+    with pytest.raises(ValueError, match="empty"):
+        Graph.union(graph for graph in ())
 
 
 def test_labels_can_be_changed_and_share_the_matrices():

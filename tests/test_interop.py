@@ -163,8 +163,8 @@ def test_bad_pyg_input_is_quoted():
         as_graph(hetero)
 
 
-@pytest.mark.parametrize("edge", [[0, 2], [2, 0], [2, 3], [2, 2]])
-def test_an_edge_of_a_collated_data_set_does_not_slip_into_the_next_graph(edge):
+@pytest.mark.parametrize("edge", [[0, 2], [2, 0], [2, 3], [2, 2], [-1, -1], [0, -1], [-4, 1]])
+def test_an_edge_of_a_collated_data_set_does_not_slip_into_another_graph(edge):
     good = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=5)
     bad = Data(edge_index=torch.tensor(edge)[:, None], num_nodes=2)
     with pytest.raises(ValueError, match=rf"graph 1 of the data set has 2 nodes, but an edge \[{edge[0]}, {edge[1]}\]"):
@@ -237,9 +237,15 @@ def test_bad_scipy_matrices_are_quoted(matrix, quoted):
         as_graph(matrix)
 
 
-@pytest.mark.parametrize("form", [np.array, torch.tensor, lambda x: np.array(x, dtype=np.int32)])
+@pytest.mark.parametrize("form", [np.array, torch.tensor])
 def test_edge_arrays(form):
     assert_is(as_graph(form([[0, 1], [1, 2]])), [PATH])
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64"])
+def test_edge_arrays_may_be_of_any_integers(kind):
+    assert_is(as_graph(np.array([[0, 1], [1, 2]], dtype=kind)), [PATH])
+    assert_is(as_graph(torch.tensor([[0, 1], [1, 2]], dtype=getattr(torch, kind))), [PATH])
 
 
 def test_edge_arrays_without_edges_or_backwards():
@@ -257,6 +263,8 @@ def test_edge_arrays_without_edges_or_backwards():
         (torch.eye(2, dtype=torch.int64).to_sparse(), r"int64 \[2, 2\]"),
         (np.array([["a"], ["b"]]), "an array of numbers.*'a'"),
         (np.array([[0, -4], [1, -1]]), r"edge 1 is \[-4, -1\]"),
+        (np.array([[0], [10**13]]), "node ids run to 10000000000000 with 1 edge;.*number the nodes from 0"),
+        (np.array([[0], [2**63 + 1]], dtype=np.uint64), "an edge array must be below 2.63, got 9223372036854775809"),
     ],
 )
 def test_bad_edge_arrays_are_quoted(array, quoted):
@@ -325,6 +333,11 @@ def test_a_graph_is_itself():
         ([], "at least one graph, got an empty list"),
         ((), "at least one graph, got an empty tuple"),
         ([(0, 1), (1, 2)], r"list of pairs that starts with \(0, 1\).*from_edges"),
+        ([[0, 1], [1, 2]], r"list of pairs that starts with \[0, 1\].*from_edges.*as_graph\(numpy.array\(rows\)\)"),
+        ([[0, 1, 2], [1, 2, 0]], r"list of numbers that starts with \[0, 1, 2\].*as_graph\(numpy.array\(rows\)\)"),
+        ([(0, 1, 2.5), (1, 2, 1.0)], r"list of numbers that starts with \(0, 1, 2.5\).*from_edges.*edge_weight"),
+        ([0, 1, 2], "list of numbers that starts with 0;.*from_edges"),
+        ([nx.path_graph(2), [0, 1, 2]], "graph 1 of 2: got a list of numbers that starts with 0"),
         ([nx.path_graph(2), 7], "graph 1 of 2: cannot read a graph from the int 7"),
         ([nx.path_graph(2), np.zeros((3, 3))], r"graph 1 of 2: .*float64 \[3, 3\]"),
         ("graph.csv", "cannot read a graph from the str 'graph.csv'"),

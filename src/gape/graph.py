@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import InitVar, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gape.arrays import whole_number
-from gape.graph_checks import check_graph, floats, integers, sorted_once
+from gape.graph_checks import check_graph, floats, integers, nodes_named, sorted_once
 from gape.parts import part_bounds
 from gape.pointers import pointers
 from gape.sparse import Adjacency
@@ -84,6 +84,9 @@ class Graph:
     ) -> Graph:
         """A graph from pairs ``(source, target)``; ``undirected`` adds the reverse of every edge but loops.
 
+        Without ``num_nodes`` the nodes are 0 … the largest id, and an id of 2²⁴ + 100 × edges or more is refused: it is
+        a name, not a number from 0.
+
         Example:
             >>> Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
             Graph(graphs=1, nodes=3, edges=6, undirected)
@@ -95,9 +98,7 @@ class Graph:
         if pairs.dim() != 2 or pairs.shape[1] != 2:
             raise ValueError(f"edges must be pairs (source, target), got shape {list(pairs.shape)}")
         index = pairs.T.contiguous()
-        if num_nodes is None:
-            num_nodes = max(int(index.max()) + 1, 0) if index.numel() else 0
-        graph = cls(index, num_nodes, edge_weight=edge_weight, **others)
+        graph = cls(index, nodes_named(index) if num_nodes is None else num_nodes, edge_weight=edge_weight, **others)
         if not undirected:
             return graph
         # Each edge once more the other way round, loops not.
@@ -271,11 +272,16 @@ class Graph:
         )
 
     @classmethod
-    def union(cls, graphs: Sequence[Graph]) -> Graph:
+    def union(cls, graphs: Iterable[Graph]) -> Graph:
         """Many graphs (or batches) as one batch, in order.
 
         Labels and types must be on all graphs or on none; a graph without weights has weights 1.
+
+        Example:
+            >>> Graph.union(Graph.from_edges([(0, 1)], num_nodes=n) for n in (2, 3))
+            Graph(graphs=2, nodes=5, edges=2, directed)
         """
+        graphs = list(graphs)
         if not graphs:
             raise ValueError("union needs at least one graph, got an empty list")
         if len(graphs) == 1:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 # Edges looked at together: few enough to stay in cache.
 CHECKED_AT_ONCE = 1 << 20
+# Where nobody says how many nodes there are, ids stay below this, and so many more for each edge. Beyond, nearly all
+# nodes would be without edges: such ids are names, not numbers from 0, and memory would go to nodes nobody meant.
+FREE_NODES = 1 << 24
+NODES_PER_EDGE = 100
 
 
 def integers(value: Any, name: str) -> Tensor:
@@ -24,7 +28,28 @@ def integers(value: Any, name: str) -> Tensor:
         tensor = tensor.to(torch.int64)
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
         raise ValueError(f"{name} must be integers, got {tensor.dtype}".replace("torch.", ""))
-    return tensor.to(torch.int64)
+    whole = tensor.to(torch.int64)
+    if tensor.dtype == torch.uint64 and bool((whole < 0).any()):
+        raise ValueError(f"{name} must be below 2^63, got {int(whole[whole < 0][0]) + 2**64}")
+    return whole
+
+
+def nodes_named(edge_index: Tensor) -> int:
+    """How many nodes an edge list ``[2, E]`` has that does not say: up to the largest id, within reason.
+
+    Example:
+        >>> nodes_named(torch.tensor([[0, 1], [1, 2]]))
+        3
+    """
+    edges = edge_index.shape[1]
+    largest = int(edge_index.max()) if edges else -1
+    if largest >= FREE_NODES + NODES_PER_EDGE * edges:
+        raise ValueError(
+            f"node ids run to {largest} with {edges} edge{'s' if edges > 1 else ''}; number the nodes from 0, as "
+            "numpy.unique(edges, return_inverse=True) does, or, if so many nodes are there without edges, give "
+            f"gape.Graph num_nodes={largest + 1}"
+        )
+    return max(largest + 1, 0)
 
 
 def floats(value: Any) -> Tensor:

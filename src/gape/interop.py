@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from gape.arrays import as_tensor, check_batch
 from gape.graph import Graph
+from gape.graph_checks import integers, nodes_named
 from gape.pointers import pointers
 
 # One row per node, in a PyG data set.
@@ -79,10 +81,7 @@ def _from_many(source: Any) -> Graph:
     items = list(source) if hasattr(source, "__iter__") else [source[i] for i in range(len(source))]
     if not items:
         raise ValueError(f"expected at least one graph, got an empty {type(source).__name__}")
-    if all(isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], int) for item in items):
-        raise ValueError(
-            f"got a list of pairs that starts with {items[0]!r}; for edges use gape.Graph.from_edges(pairs)"
-        )
+    _refuse_numbers(items)
     graphs = []
     for i, item in enumerate(items):
         try:
@@ -90,6 +89,23 @@ def _from_many(source: Any) -> Graph:
         except ValueError as error:
             raise ValueError(f"graph {i} of {len(items)}: {error}") from error
     return Graph.union(graphs)
+
+
+def _refuse_numbers(items: list[Any]) -> None:
+    """Edges written out could be pairs, or a row of sources and a row of targets: ask for one of the two."""
+    rows = all(isinstance(item, tuple | list) and item and all(map(_is_number, item)) for item in items)
+    if not rows and not all(map(_is_number, items)):
+        return
+    kind = "pairs" if rows and all(len(item) == 2 for item in items) else "numbers"
+    raise ValueError(
+        f"got a list of {kind} that starts with {reprlib.repr(items[0])}; for pairs (source, target) use "
+        "gape.Graph.from_edges(pairs), with edge_weight= if there are weights; for a row of sources and one of targets use "
+        "gape.as_graph(numpy.array(rows))"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real)
 
 
 def _from_edge_array(edges: Tensor | np.ndarray[Any, Any]) -> Graph:
@@ -101,7 +117,8 @@ def _from_edge_array(edges: Tensor | np.ndarray[Any, Any]) -> Graph:
             )
             + "; wrap an adjacency matrix as scipy.sparse.csr_array(matrix)"
         )
-    return Graph(index, max(int(index.max()) + 1, 0) if index.numel() else 0)
+    index = integers(index, "an edge array")
+    return Graph(index, nodes_named(index))
 
 
 def _from_pyg(data: Any) -> Graph:
@@ -143,7 +160,7 @@ def _from_collated(dataset: Any) -> Graph:
         edges = starts + torch.arange(len(starts), device=index.device)
         index, weight = index[:, edges], None if weight is None else weight[edges]
         edge_ptr, sizes = pointers(counts), sizes[chosen]
-    beyond = (index >= torch.repeat_interleave(sizes, edge_ptr.diff())).any(0)
+    beyond = ((index < 0) | (index >= torch.repeat_interleave(sizes, edge_ptr.diff()))).any(0)
     if bool(beyond.any()):
         edge = int(beyond.nonzero()[0])
         graph = int(torch.searchsorted(edge_ptr, edge, right=True)) - 1

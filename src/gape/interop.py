@@ -99,8 +99,8 @@ def _refuse_numbers(items: list[Any]) -> None:
     kind = "pairs" if rows and all(len(item) == 2 for item in items) else "numbers"
     raise ValueError(
         f"got a list of {kind} that starts with {reprlib.repr(items[0])}; for pairs (source, target) use "
-        "gape.Graph.from_edges(pairs), with edge_weight= if there are weights; for a row of sources and one of targets use "
-        "gape.as_graph(numpy.array(rows))"
+        "gape.Graph.from_edges(pairs), with edge_weight= if there are weights; for a row of sources and one of targets "
+        "use gape.as_graph(numpy.array(rows))"
     )
 
 

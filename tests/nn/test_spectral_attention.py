@@ -76,3 +76,38 @@ def test_dropout_drops_its_share_and_keeps_the_mean(dropout):
 def test_dropout_of_nearly_everything_keeps_the_scale_finite():
     network = WideFeedForward(4, 8, dropout=0.999999)
     assert bool(torch.isfinite(network(torch.randn(50, 4))).all())
+
+
+@pytest.mark.parametrize("backward_within", [True, False])
+def test_spectral_attention_trains_under_autocast(backward_within):
+    torch.manual_seed(0)
+    encoder = SpectralAttention(dropout=0.0)
+    spectrum, pattern = torch.randn(40, 6, 2), AttentionPattern(NO_EDGES, num_nodes=40, heads=8)
+    weights = torch.randn(40, 8)
+    (encoder(spectrum, pattern) * weights).sum().backward()
+    exact = {name: parameter.grad.clone() for name, parameter in encoder.named_parameters()}
+    encoder.zero_grad()
+    with torch.autocast("cpu", torch.bfloat16):
+        total = (encoder(spectrum, pattern) * weights).sum()
+        if backward_within:
+            total.backward()
+    if not backward_within:
+        total.backward()
+    for name, parameter in encoder.named_parameters():
+        assert (parameter.grad - exact[name]).norm() <= 0.05 * exact[name].norm()
+
+
+def test_feed_forward_is_the_same_under_autocast():
+    torch.manual_seed(0)
+    network = WideFeedForward(4, 64, dropout=0.5)
+    x = torch.randn(30, 4, requires_grad=True)
+
+    def trained():
+        torch.manual_seed(1)
+        output = network(x)
+        return output, *torch.autograd.grad(output.square().sum(), (x, *network.parameters()))
+
+    plain = trained()
+    with torch.autocast("cpu", torch.bfloat16):
+        within = trained()
+    assert all(torch.equal(one, other) for one, other in zip(plain, within, strict=True))

@@ -18,7 +18,7 @@ SLICE = 1 << 18
 
 
 class WideFeedForward(nn.Module):
-    """Linear, ReLU, dropout, linear.
+    """Linear, ReLU, dropout, linear; in the precision of its weights, under autocast too.
 
     Args:
         channels: width in and out.
@@ -40,14 +40,16 @@ class WideFeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """``[..., channels]`` to ``[..., channels]``."""
         dropped = dropped_steps(self.dropout) if self.training else 0
-        output: Tensor = _WideFeedForward.apply(  # type: ignore[no-untyped-call]
-            x.reshape(-1, x.shape[-1]),
-            self.widen.weight,
-            self.widen.bias,
-            self.narrow.weight,
-            self.narrow.bias,
-            dropped,
-        )
+        # The gradient computes the middle again and adds up many slices: half precision is for the layers around.
+        with torch.autocast(x.device.type, enabled=False):
+            output: Tensor = _WideFeedForward.apply(  # type: ignore[no-untyped-call]
+                x.reshape(-1, x.shape[-1]).to(self.widen.weight.dtype),
+                self.widen.weight,
+                self.widen.bias,
+                self.narrow.weight,
+                self.narrow.bias,
+                dropped,
+            )
         return output.view(x.shape)
 
 
@@ -70,19 +72,24 @@ class _WideFeedForward(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, None]:
-        x, widen, widen_bias, narrow, *masks = ctx.saved_tensors
-        by_x, by_widen, by_narrow = torch.empty_like(x), torch.zeros_like(widen), torch.zeros_like(narrow)
-        by_widen_bias = torch.zeros_like(widen_bias)
-        for i, first in enumerate(range(0, len(x), ctx.rows)):
-            part = slice(first, first + ctx.rows)
-            gradient = gradients[0][part] * ctx.scale
-            middle = torch.addmm(widen_bias, x[part], widen.T).relu_()
-            if masks:
-                middle *= masks[i]
-            by_narrow.addmm_(gradient.T, middle)
-            # Where the middle is 0, ReLU or dropout stopped the value, and stops the gradient.
-            by_middle = torch.ops.aten.threshold_backward(gradient @ narrow, middle, 0)
-            by_widen.addmm_(by_middle.T, x[part])
-            by_widen_bias += by_middle.sum(0)
-            by_x[part] = by_middle @ widen
-        return by_x, by_widen, by_widen_bias, by_narrow, gradients[0].sum(0), None
+        with torch.autocast(gradients[0].device.type, enabled=False):  # on if the gradient is asked for within it
+            return _gradients(ctx, gradients[0])
+
+
+def _gradients(ctx: Any, by_output: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, None]:
+    x, widen, widen_bias, narrow, *masks = ctx.saved_tensors
+    by_x, by_widen, by_narrow = torch.empty_like(x), torch.zeros_like(widen), torch.zeros_like(narrow)
+    by_widen_bias = torch.zeros_like(widen_bias)
+    for i, first in enumerate(range(0, len(x), ctx.rows)):
+        part = slice(first, first + ctx.rows)
+        gradient = by_output[part] * ctx.scale
+        middle = torch.addmm(widen_bias, x[part], widen.T).relu_()
+        if masks:
+            middle *= masks[i]
+        by_narrow.addmm_(gradient.T, middle)
+        # Where the middle is 0, ReLU or dropout stopped the value, and stops the gradient.
+        by_middle = torch.ops.aten.threshold_backward(gradient @ narrow, middle, 0)
+        by_widen.addmm_(by_middle.T, x[part])
+        by_widen_bias += by_middle.sum(0)
+        by_x[part] = by_middle @ widen
+    return by_x, by_widen, by_widen_bias, by_narrow, by_output.sum(0), None

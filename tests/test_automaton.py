@@ -509,3 +509,11 @@ def test_katz_machine_is_katz_centrality():
 def test_bad_settings_of_named_machines_are_quoted(make, quoted):
     with pytest.raises(ValueError, match=quoted):
         make()
+
+
+@pytest.mark.parametrize("make", [gape.Automaton.random, gape.Automaton.stochastic])
+def test_named_machines_are_not_rounded_to_whole_numbers(make):
+    assert make(4, dtype=torch.complex64).dtype == torch.complex64
+    for dtype in (torch.int64, torch.float16):
+        with pytest.raises(ValueError, match=f"dtype must be one of float32, .* got {str(dtype)[6:]}"):
+            make(4, dtype=dtype)

@@ -183,8 +183,12 @@ class Automaton(NamedMachines):
         """
         if isinstance(device, torch.dtype):  # as in tensor.to(dtype)
             device, dtype = None, device
-        if dtype is not None and (dtype not in DTYPES or self.dtype.is_complex > dtype.is_complex):
-            raise ValueError(f"the weights are {_name(self.dtype)} and cannot become {_name(dtype)}")
+        allowed = [each for each in DTYPES if each.is_complex >= self.dtype.is_complex]
+        if dtype is not None and dtype not in allowed:
+            raise ValueError(
+                f"the weights are {_name(self.dtype)} and cannot become {_name(dtype)}: dtype must be one of "
+                f"{', '.join(map(_name, allowed))}, got {_name(dtype)}"
+            )
         return Automaton(
             initial=self.initial.to(device=device, dtype=dtype),
             transition=self.transition.to(device=device, dtype=dtype),
@@ -224,7 +228,7 @@ class Automaton(NamedMachines):
             transition=arrays["transition"],
             final=arrays.get("final"),
             starting=tuple(arrays["starting"].tolist()) if "starting" in arrays else None,
-            transition_by=str(arrays.get("transition_by", "node")),  # type: ignore[arg-type]  # checked above
+            transition_by=str(arrays.get("transition_by", "node")),  # type: ignore[arg-type]  # checked when made
             made_by=str(arrays.get("made_by", "")),
         )
 

@@ -20,6 +20,8 @@ class NamedMachines:
 
         def __init__(self, initial: Tensor, transition: Tensor, *, made_by: str) -> None: ...
 
+        def to(self, *, dtype: torch.dtype) -> Self: ...
+
     @classmethod
     def random(
         cls,
@@ -67,7 +69,7 @@ class NamedMachines:
             initial = initial * mask
             made_by += f", initial_labels={kept}"
         made_by += f", orthogonal_initial={orthogonal_initial}, seed={seed})"
-        return cls(initial.to(dtype), transition.to(dtype), made_by=made_by)
+        return cls(initial, transition, made_by=made_by).to(dtype=dtype)
 
     @classmethod
     def stochastic(
@@ -92,14 +94,14 @@ class NamedMachines:
         if softmax_initial:
             initial = torch.softmax(initial, dim=0)
         made_by = f"stochastic(states={states}, labels={labels}, softmax_initial={softmax_initial}, seed={seed})"
-        return cls(initial.to(dtype), transition.to(dtype), made_by=made_by)
+        return cls(initial, transition, made_by=made_by).to(dtype=dtype)
 
     @classmethod
     def sinusoidal(cls, states: int) -> Self:
         """Proposition 1: the sinusoids of Vaswani et al. (2017) on a directed path.
 
         Label 0 on the first node, 1 elsewhere; node ``i`` (counted from 0) gets position ``i``. (The paper
-        writes μ to the power of the 1-based node number; its equation (1) gives one less.)
+        writes μ to the power of the 1-based node number; its equation (2) gives one less.)
 
         Example:
             >>> import gape
@@ -120,7 +122,7 @@ class NamedMachines:
 
     @classmethod
     def pagerank(cls, nodes: int, beta: float = 0.15) -> Self:
-        """Personalised PageRank (remark after equation (2)): μ = (1-β)I and αℓ = βI, with node-index labels.
+        """Personalised PageRank (remark after equation (3)): μ = (1-β)I and αℓ = βI, with node-index labels.
 
         On the walk matrix D⁻¹A, entry ``[v, u]`` of the weights is the probability that a walk from ``u``
         that restarts with probability β is at ``v``: column ``u`` is PPR(u), on directed graphs too.

@@ -16,7 +16,7 @@ from gape.walk import WalkMatrix
 # Where there is a gap behind the largest eigenvalue, these steps are plenty.
 ARNOLDI = {"tol": 1e-13, "ncv": 40, "maxiter": 100}
 # Beyond so many nodes Arnoldi's method takes over from dense eigenvalues.
-DENSE_NODES = 512
+EIGENVALUE_NODES = 512
 #: Without negative weights their radius is at most 1: rows or columns sum to 1, or the 2-norm is at most 1 (Schur).
 STOCHASTIC = ("random_walk", "random_walk_in", "symmetric")
 
@@ -43,7 +43,7 @@ def spectral_radius(walk: WalkMatrix, only: Tensor | None = None) -> Tensor:
         values = values * (similar[source] / similar[target])
     sizes = walk.adjacency.sizes
     out = torch.zeros(len(sizes), dtype=torch.float64, device=walk.ptr.device)
-    large, small = sizes > DENSE_NODES, sizes <= DENSE_NODES
+    large, small = sizes > EIGENVALUE_NODES, sizes <= EIGENVALUE_NODES
     if only is not None:
         large, small = large & only, small & only
     if bool(small.any()):
@@ -57,15 +57,23 @@ def spectral_radius(walk: WalkMatrix, only: Tensor | None = None) -> Tensor:
     return out
 
 
+def spectral_radii(graph: Graph, matrix: str) -> Tensor:
+    """``[graphs]``: ρ of each graph's matrix, part by part: each is padded to its own largest graph only."""
+    return torch.cat([spectral_radius(part.walk(matrix)) for part in graph.parts])
+
+
 def has_unit_radius(walk: WalkMatrix) -> bool:
     """Whether every graph's radius is known to be 1, or 0 if it has no edges: √degree is an eigenvector, or similar."""
     return walk.name in STOCHASTIC and walk.nonnegative and walk.adjacency.symmetric
 
 
 def unit_radius(graph: Graph, matrix: str) -> Graph:
-    """The graph whose adjacency is the given walk matrix divided by its spectral radius; by 1 where that is 0."""
+    """The graph whose adjacency is the given walk matrix divided by its spectral radius; by 1 where that is 0.
+
+    Its weights have no gradient: that of the radius would be missing from it.
+    """
     walk = graph.walk(matrix)
-    radius = spectral_radius(walk)
+    radius = spectral_radii(graph, matrix)
     scale = torch.where(radius > 0, 1.0 / torch.where(radius > 0, radius, 1.0), 1.0)
     source, target = walk.adjacency.edge_index
     factor = scale[walk.adjacency.batch]
@@ -82,7 +90,7 @@ def unit_radius(graph: Graph, matrix: str) -> Graph:
     if walk.diagonal is not None:
         loops = torch.arange(graph.num_nodes, device=graph.device)
         index, values = torch.cat([index, loops.expand(2, -1)], 1), torch.cat([values, walk.diagonal * factor])
-    return Graph(index, graph.num_nodes, edge_weight=values, labels=graph.labels, ptr=graph.ptr)
+    return Graph(index, graph.num_nodes, edge_weight=values.detach(), labels=graph.labels, ptr=graph.ptr)
 
 
 def _dense_radius(matrices: Tensor, symmetric: bool) -> Tensor:
@@ -98,7 +106,7 @@ def _sparse_radius(source: Tensor, target: Tensor, values: Tensor, symmetric: bo
     nodes, ends = torch.unique(torch.stack([source[inside], target[inside]]), return_inverse=True)
     n = len(nodes)
     matrix = scipy.sparse.csr_array((values[inside].cpu().numpy(), tuple(ends.cpu().numpy())), shape=(n, n))
-    if n <= DENSE_NODES:
+    if n <= EIGENVALUE_NODES:
         return float(_dense_radius(torch.from_numpy(matrix.toarray()), symmetric))
     solver = scipy.sparse.linalg.eigsh if symmetric else scipy.sparse.linalg.eigs
     start = np.random.default_rng(0).uniform(0.5, 1.5, n)

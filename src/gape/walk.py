@@ -6,7 +6,7 @@ matrix A, so A is sorted once and the named matrices only differ in three vector
 ====================  ==================================  =========================
 name                  matrix                              remark
 ====================  ==================================  =========================
-adjacency             A                                   the paper's equation (1)
+adjacency             A                                   the paper's equation (2)
 random_walk           D⁻¹A, D the out-degrees             rows sum to 1
 random_walk_in        AD⁻¹, D the in-degrees              columns sum to 1
 symmetric             D_out^(-1/2) A D_in^(-1/2)

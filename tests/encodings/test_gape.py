@@ -12,6 +12,7 @@ from gape.encodings import GAPE, PRESETS, Pairs, closed, make, pair, sequence_gr
 from gape.encodings.node_softmax import node_softmax
 from gape.labelling import RandomLabels
 from gape.pyg import AddGAPE
+from gape.radius import spectral_radii
 from gape.solvers import AlgebraicOnlyWarning, LeastSquaresWarning
 from tests.encodings.samples import batch_of, random_graph
 
@@ -439,3 +440,20 @@ def test_labels_given_with_the_graph_are_used():
     torch.testing.assert_close(encoding(graph), gape.solve(encoding.automaton, graph).weights)
     with pytest.raises(ValueError, match="the graph has none"):
         encoding(random_graph(8, 0.4, 0))
+
+
+def test_relative_damping_has_no_gradient_of_edge_weights_rather_than_half_of_it():
+    # That of the radius would be missing.
+    weight = torch.rand(8, dtype=F64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    graph = Graph([[0, 1, 1, 2, 2, 3, 3, 0], [1, 0, 2, 1, 3, 2, 0, 3]], 4, edge_weight=weight)
+    encoding = GAPE(3, damping=0.5, relative=True, dtype=F64)
+    with pytest.warns(UserWarning, match="gradient"):
+        assert not gape.encode(graph, encoding).requires_grad
+    assert gape.encode(graph, GAPE(3, damping=0.5, dtype=F64)).requires_grad
+
+
+def test_relative_damping_does_not_pad_small_graphs_to_a_large_one():
+    # Their dense matrices together would have 4·10⁸ entries.
+    ring, path = sequence_graph("cycle", 3), sequence_graph("path", 20_000)
+    radii = spectral_radii(Graph.union([ring, path, ring]), "adjacency")
+    np.testing.assert_allclose(radii, [2.0, 2 * np.cos(np.pi / 20_001), 2.0], rtol=1e-10)

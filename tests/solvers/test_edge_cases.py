@@ -139,6 +139,19 @@ def test_overflow_is_told_in_a_batch_too(solver):
     np.testing.assert_allclose(solution.weights[3:], 2.5)
 
 
+@pytest.mark.parametrize(("dtype", "size"), [(torch.float32, 1e39), (torch.float16, 1e5)])
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("solver", [None, Krylov(), Schur(), Kronecker(), FixedPoint(), Series()], ids=str)
+def test_weights_that_only_rounding_loses_are_an_overflow(solver, learned, dtype, size):
+    initial = torch.tensor([[1.0, size]], dtype=torch.float64, requires_grad=learned)
+    graphs = [path(3).with_labels([0, 0, 0]), path(3).with_labels([1, 0, 0])]
+    solution = gape.solve(
+        gape.Automaton(initial, [[0.1]]), graphs, solver=solver, dtype=dtype, throw=False, on_singular="least_squares"
+    )
+    assert solution.weights.dtype == dtype
+    assert solution.status == [gape.Status.RUN_SUM, gape.Status.OVERFLOW]
+
+
 @pytest.mark.parametrize("gap", [0.0, 1e-13])
 @pytest.mark.parametrize("solver", [*SOLVERS, Series()], ids=str)
 def test_an_equation_that_says_nothing_is_singular_and_zero_comes_nearest(solver, gap):
@@ -217,7 +230,7 @@ def test_krylov_gives_up_early_only_if_asked_to_and_nothing_was_gained():
     assert gape.solve(inside, graph, solver=Krylov(give_up=24), throw=False).steps == 24
     assert gape.solve(inside, graph, solver=Krylov()).ok
     assert gape.solve(gape.Automaton.katz(0.05), graph, solver=Krylov(give_up=12)).ok
-    with pytest.raises(ValueError, match="give_up must be at least 1, or None for never, got 0"):
+    with pytest.raises(ValueError, match="give_up, unless None for never, must be at least 1, got 0"):
         Krylov(give_up=0)
 
 
@@ -336,6 +349,15 @@ def test_inference_mode_gives_the_same_weights_and_leaves_the_graph_fit_for_trai
     followed = gape.Automaton(automaton.initial, automaton.transition.clone().requires_grad_())
     gape.solve(followed, graph, matrix="random_walk").weights.sum().backward()
     assert bool(torch.isfinite(followed.transition.grad).all())
+
+
+def test_a_basis_made_in_inference_mode_is_fit_for_training():
+    with torch.inference_mode():
+        basis = gape.prepare(gape.Graph(TRIANGLE.edge_index, 3))
+    automaton = gape.Automaton(np.ones((1, 1)), torch.full((1, 1), 0.25, dtype=torch.float64, requires_grad=True))
+    gape.solve(automaton, TRIANGLE, basis=basis).weights.sum().backward()
+    # The sum is 3 / (1 - 2μ).
+    assert float(automaton.transition.grad) == pytest.approx(6 / (1 - 0.5) ** 2)
 
 
 def caterpillar(spine: int, leaves: int) -> gape.Graph:

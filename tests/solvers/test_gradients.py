@@ -194,3 +194,12 @@ def test_a_basis_is_refused_by_automata_whose_labels_it_does_not_follow():
     assert torch.allclose(ready, gape.solve(three, alike).weights)
     more = gape.Automaton.random(states=2, labels=5)
     assert torch.allclose(gape.solve(more, graph, basis=gape.prepare(graph)).weights, gape.solve(more, graph).weights)
+
+
+def test_gradients_of_large_singular_equations_say_what_their_limit_is():
+    nodes = torch.arange(60)
+    ring = gape.Graph(torch.stack([nodes, (nodes + 1) % 60]), 60)
+    transition = torch.eye(70, dtype=torch.float64, requires_grad=True)
+    solution = gape.solve(gape.Automaton(torch.ones(70, 1), transition), ring, on_singular="least_squares")
+    with pytest.raises(ValueError, match=r"singular has 4200 unknowns .* limited to 4096; take fewer states"):
+        solution.weights.sum().backward()

@@ -29,7 +29,7 @@ LabelsFrom = Literal["one", "random", "index", "degree", "given"]
 
 @dataclass(frozen=True)
 class GAPE(Encoding):
-    r"""Total weight of the runs of a random automaton into every node and state (Soga & Chiang, 2023, equation (1)).
+    r"""Total weight of the runs of a random automaton into every node and state (Soga & Chiang, 2023, equation (2)).
 
     The variants of the paper are settings of this class, by name in :data:`gape.encodings.PRESETS`. Directed graphs:
     runs follow the edges. Permutation-equivariant unless labels are random or the node's index.
@@ -38,7 +38,8 @@ class GAPE(Encoding):
         states: number of states k of the automaton, and so of features.
         damping: factor γ on the transition matrix.
         relative: take ``damping`` as a fraction of 1/ρ(A) of each graph, so that below 1 the runs always sum up; on
-            a graph without cycles, where ρ(A) = 0, it is the damping itself.
+            a graph without cycles, where ρ(A) = 0, it is the damping itself. Edge weights get no gradient then, unless
+            ρ(A) is 1 whatever they are (random walks on undirected graphs).
         transition: random "orthogonal" μ, or "stochastic": the softmax of every row of one (the paper's `*`).
         initial: how α is drawn: "normal"; "orthogonal"; and for the paper's `**` "softmax_states", a softmax over
             the states for each label (the paper's text), or "softmax_nodes", a softmax over the nodes of each graph

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from gape.arrays import whole_number
 from gape.automaton import Automaton
 from gape.graph import Graph
 from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.krylov import Krylov
+from gape.solvers.outcome import check_tolerance
 from gape.solvers.problem import Problem
 from gape.solvers.schur import Schur
 from gape.solvers.series import Series
@@ -48,8 +50,9 @@ class Auto:
     dense_nodes: int = 1024
 
     def __post_init__(self) -> None:
-        if self.tolerance is not None and not 0 < self.tolerance < 1:
-            raise ValueError(f"tolerance must be in (0, 1), got {self.tolerance}")
+        if self.tolerance is not None:
+            check_tolerance(self.tolerance)
+        whole_number(self.dense_nodes, "dense_nodes", at_least=0)
 
     def choose(self, automaton: Automaton, graph: Graph, matrix: str = "adjacency") -> Solver:
         """The solver that :func:`gape.solve` would use.

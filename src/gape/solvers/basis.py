@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gape.solvers.arnoldi import Padding
 from gape.solvers.contraction import proven_radius
-from gape.solvers.outcome import NO, SINGULAR_GAP, UNKNOWN, YES, Outcome, code, judge
+from gape.solvers.outcome import DIRECT_TOLERANCE, NO, SINGULAR_GAP, UNKNOWN, YES, Outcome, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.projected import Triangular, distances, solve_diagonal, solve_matrix
 from gape.solvers.solution import Status
@@ -116,7 +116,9 @@ class Basis:
 
     # ------------------------------------------------------------------ the whole solve
 
-    def run(self, problem: Problem, tolerance: float, form: Triangular | None = None) -> tuple[Outcome, Tensor]:
+    def run(
+        self, problem: Problem, tolerance: float = DIRECT_TOLERANCE, form: Triangular | None = None
+    ) -> tuple[Outcome, Tensor]:
         """Solve. Also returns the coordinates Y, from which ``expand`` makes the weights."""
         mu = problem.transition
         form = form or Triangular.of(mu)
@@ -127,6 +129,12 @@ class Basis:
             graphs, channels = self.vectors.shape[:2]
             tail = (self.last.flatten(0, 1).unsqueeze(1).to(y.dtype) @ y) @ mu.to(y.dtype)
             gap = gap + (self.remainder * torch.linalg.vector_norm(tail, dim=(1, 2)).reshape(graphs, channels)).sum(1)
+        return self._certified(problem, x, y, gap, form, tolerance), y
+
+    def _certified(
+        self, problem: Problem, x: Tensor, y: Tensor, gap: Tensor, form: Triangular, tolerance: float
+    ) -> Outcome:
+        """The weights X = VY with what is known of them; ``gap`` is the norm of each graph's residual."""
         distance = distances(self.spectrum, form)
         everywhere = distance.flatten(1).amin(1)
         separation = torch.where(self.excited, distance, torch.inf).flatten(1).amin(1).clamp(max=1.0)
@@ -159,8 +167,7 @@ class Basis:
             status = torch.where(unique == NO, code(Status.SINGULAR), status)
         residual = residual if self.complete else residual + rounding
         kind = "exact" if self.radius_exact else "estimate"
-        outcome = Outcome(x, residual, radius, separation, unique, status, self.dimension, kind, self.orthogonal)
-        return outcome, y
+        return Outcome(x, residual, radius, separation, unique, status, self.dimension, kind, self.orthogonal)
 
     @property
     def _largest_vector(self) -> Tensor | None:

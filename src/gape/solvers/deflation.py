@@ -13,19 +13,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gape.solvers.outcome import SINGULAR_GAP, Outcome, judge
+from gape.solvers.outcome import DIRECT_TOLERANCE, SINGULAR_GAP, Outcome, judge
 from gape.solvers.problem import Problem
 from gape.solvers.projected import Triangular, distances, equal_but_for_rounding
 from gape.solvers.spectral import Spectral
 
 # The largest graph for which all eigenvectors are computed.
-DENSE_NODES = 1024
+DEFLATION_NODES = 1024
 
 
 def deflatable(problem: Problem) -> bool:
-    return (
-        not problem.typed and problem.walk.similarity is not None and int(problem.adjacency.sizes.max()) <= DENSE_NODES
-    )
+    if problem.typed or problem.walk.similarity is None:
+        return False
+    return int(problem.adjacency.sizes.max()) <= DEFLATION_NODES
 
 
 def deflated(problem: Problem) -> tuple[Outcome, Tensor]:
@@ -35,7 +35,7 @@ def deflated(problem: Problem) -> tuple[Outcome, Tensor]:
     """
     mu, form = problem.transition, Triangular.of(problem.transition)
     basis = Spectral().basis(problem)
-    outcome, _ = basis.run(problem, tolerance=1e-10, form=form)
+    outcome, _ = basis.run(problem, form=form)
     theta = basis.h[:, 0]
     near = distances(theta, form) <= SINGULAR_GAP
     if basis.scale is None or not bool(near.any()):
@@ -54,7 +54,7 @@ def deflated(problem: Problem) -> tuple[Outcome, Tensor]:
     x = unpad(x - _project(vectors * scale, x @ left_open))
     outcome.weights = x
     outcome.residual = problem.residual(x)
-    outcome.status = judge(outcome.residual, outcome.spectral_radius, tolerance=1e-10, exhausted=True)
+    outcome.status = judge(outcome.residual, outcome.spectral_radius, tolerance=DIRECT_TOLERANCE, exhausted=True)
     return outcome, single
 
 

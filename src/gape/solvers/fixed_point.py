@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gape.arrays import positive
 from gape.solvers.arnoldi import Arnoldi, Padding
 from gape.solvers.contraction import Operator, substituted
-from gape.solvers.outcome import NEARLY_SINGULAR, UNKNOWN, YES, Outcome, below_one, code, judge
+from gape.solvers.outcome import NEARLY_SINGULAR, UNKNOWN, YES, Outcome, below_one, check_tolerance, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.solution import Status
 
@@ -33,10 +34,9 @@ class FixedPoint:
     max_steps: int = 5000
 
     def __post_init__(self) -> None:
-        if not 0 < self.tolerance < 1:
-            raise ValueError(f"tolerance must be in (0, 1), got {self.tolerance}")
-        if self.restart < 1 or self.max_steps < 1:
-            raise ValueError(f"restart and max_steps must be at least 1, got {self.restart} and {self.max_steps}")
+        check_tolerance(self.tolerance)
+        positive(self.restart, "restart")
+        positive(self.max_steps, "max_steps")
 
     def run(self, problem: Problem) -> Outcome:
         bound = contraction(problem)
@@ -67,15 +67,16 @@ class FixedPoint:
     ) -> tuple[Tensor, Tensor, Tensor, int]:
         """``X = apply(X) + source`` for any ``source`` ``[n, k]``.
 
-        Returns X, the relative residual and, if asked for, an estimate of the operator's radius per graph (else less
-        than that), and the steps.
+        Returns X, the relative residual and, if asked for, an estimate of the operator's radius per graph (else 0 or
+        a bound that came for free), and the steps.
         """
         if bool((problem.transition_norm * problem.walk.two_norm_bounds < 0.8).all()):
             return self._sum(problem, apply, source)
         if problem.walk.acyclic:
             x, steps = substituted(apply, source)
             # Nothing is left of the equation, unless the weights overflow.
-            residual = problem.norms(apply(x) + source - x).nan_to_num(nan=torch.inf)
+            left = problem.norms(apply(x) + source - x)
+            residual = _ratio(left, problem.norms(source)).nan_to_num(nan=torch.inf)
             return x, residual, contraction(problem), steps
         return self._gmres(problem, apply, source, estimate)
 

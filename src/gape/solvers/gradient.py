@@ -25,11 +25,12 @@ from gape.solvers.outcome import SINGULAR_GAP
 from gape.solvers.problem import Problem
 from gape.solvers.projected import Triangular
 from gape.solvers.schur import Schur
+from gape.solvers.settle import DENSE_UNKNOWNS
 from gape.solvers.spectral import Spectral
 from gape.walk import WalkMatrix
 
 # Up to this size an adjoint solve takes the dense road, which converges whatever the spectrum.
-DENSE_NODES = 256
+ADJOINT_NODES = 256
 
 
 class System(Protocol):
@@ -123,7 +124,7 @@ class EdgeSystem:
 
     def solve(self, transition: Tensor, source: Tensor, adjoint: bool) -> Tensor:
         problem = replace(self.problem, transition=transition.mH if adjoint else transition)
-        small = int(problem.adjacency.sizes.max()) <= DENSE_NODES
+        small = int(problem.adjacency.sizes.max()) <= ADJOINT_NODES
         if small and not problem.typed:
             return _dense_solve(problem, source, adjoint)
         operator = problem.adjoint if adjoint else problem.apply
@@ -173,7 +174,15 @@ class PseudoSystem(EdgeSystem):
 
     @cached_property
     def _inverses(self) -> list[Tensor]:
-        systems = [torch.eye(len(f), dtype=f.dtype, device=f.device) - f for f in operator_matrices(self.problem, 4096)]
+        largest = int(self.problem.adjacency.sizes.max()) * self.problem.source.shape[1]
+        if largest > DENSE_UNKNOWNS:
+            raise ValueError(
+                f"a graph whose equation is singular has {largest} unknowns (nodes × states), and gradients of a "
+                f"least-squares solution are limited to {DENSE_UNKNOWNS}; take fewer states, a lower damping, or leave "
+                "such graphs out of what is learned"
+            )
+        matrices = operator_matrices(self.problem, DENSE_UNKNOWNS)
+        systems = [torch.eye(len(f), dtype=f.dtype, device=f.device) - f for f in matrices]
         return [torch.linalg.pinv(system, atol=SINGULAR_GAP) for system in systems]
 
     def solve(self, transition: Tensor, source: Tensor, adjoint: bool) -> Tensor:

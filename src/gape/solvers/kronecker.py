@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gape.arrays import positive
 from gape.solvers.dense_system import solve_or_nearest, within
-from gape.solvers.outcome import NO, YES, Outcome, below_one, judge
+from gape.solvers.outcome import DIRECT_TOLERANCE, NO, YES, Outcome, below_one, judge
 from gape.solvers.problem import Problem
 
 
@@ -23,8 +24,7 @@ class Kronecker:
     max_unknowns: int = 8192
 
     def __post_init__(self) -> None:
-        if self.max_unknowns < 1:
-            raise ValueError(f"max_unknowns must be at least 1, got {self.max_unknowns}")
+        positive(self.max_unknowns, "max_unknowns")
 
     def run(self, problem: Problem) -> Outcome:
         ptr = problem.walk.ptr.tolist()
@@ -55,7 +55,7 @@ class Kronecker:
         status = judge(
             residual,
             radius,
-            tolerance=1e-10,
+            tolerance=DIRECT_TOLERANCE,
             exhausted=True,
             rounding=torch.where(regular, rounding, 0.0),
             regular=regular,

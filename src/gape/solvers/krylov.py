@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gape.arrays import positive
 from gape.solvers.arnoldi import Arnoldi, Padding
 from gape.solvers.basis import Basis
-from gape.solvers.outcome import Outcome, code
+from gape.solvers.outcome import Outcome, check_tolerance, code
 from gape.solvers.problem import Problem
 from gape.solvers.projected import Triangular
 from gape.solvers.solution import Status
@@ -37,12 +38,10 @@ class Krylov:
     give_up: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.tolerance < 1:
-            raise ValueError(f"tolerance must be in (0, 1), got {self.tolerance}")
-        if self.max_steps < 1:
-            raise ValueError(f"max_steps must be at least 1, got {self.max_steps}")
-        if self.give_up is not None and self.give_up < 1:
-            raise ValueError(f"give_up must be at least 1, or None for never, got {self.give_up}")
+        check_tolerance(self.tolerance)
+        positive(self.max_steps, "max_steps")
+        if self.give_up is not None:
+            positive(self.give_up, "give_up, unless None for never,")
 
     def basis(self, problem: Problem) -> Basis:
         """A basis as large as ``max_steps`` allows, or until every graph's space stops growing."""

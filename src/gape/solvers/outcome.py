@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import torch
@@ -16,6 +17,8 @@ CONSISTENT = 1e-8
 NEARLY_SINGULAR = 1e-5
 # Two eigenvalues whose product is this close to 1 are taken to be singular.
 SINGULAR_GAP = 1e-10
+# The relative residual that is asked of solvers that do not iterate.
+DIRECT_TOLERANCE = 1e-10
 
 STATUSES = tuple(Status)
 UNKNOWN, NO, YES = -1, 0, 1
@@ -52,6 +55,12 @@ class Outcome:
         self.steps = max(self.steps, other.steps)
         kinds = [other.radius_kind] if len(graphs) == len(self.status) else [self.radius_kind, other.radius_kind]
         self.radius_kind = max(kinds, key=RADIUS_KINDS.index)
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Refuse what cannot be asked of a relative residual."""
+    if not (isinstance(tolerance, Real) and 0 < tolerance < 1):
+        raise ValueError(f"tolerance must be in (0, 1), got {tolerance!r}")
 
 
 def code(status: Status) -> int:

@@ -23,9 +23,8 @@ from gape.solvers.settle import settle
 from gape.solvers.solution import Status
 from gape.solvers.spectral import Spectral
 
-# Weights known to be below this fit every number format; the others are looked at.
-SAFE = 1e30
-AnySolver = Auto | Series | Krylov | Spectral | Schur | Kronecker | FixedPoint
+Solver = Series | Krylov | Spectral | Schur | Kronecker | FixedPoint
+AnySolver = Auto | Solver
 
 
 @dataclass(eq=False)
@@ -39,57 +38,79 @@ class Solved:
 
 def solve_part(piece: Piece, solver: AnySolver, basis: Basis | None, out: Tensor | None = None) -> Solved:
     """One part: without gradients and rounded into ``out``, or with gradients if there is no ``out``."""
-    automaton, part = piece.automaton, piece.graph
-    if part.num_nodes == 0:
+    if piece.graph.num_nodes == 0:
         return _without_solving(piece, Status.RUN_SUM, 0.0)
-    differentiate = out is None
-    every_label = differentiate and automaton.initial.requires_grad
-    problem = piece.problem(out if automaton.final is None else None, every_label)
+    room = out if piece.automaton.final is None else None
+    problem = piece.problem(room, every_label=out is None and piece.automaton.initial.requires_grad)
     if not _finite(problem):
         return _without_solving(piece, Status.NON_FINITE_INPUT, torch.nan, out)
-    auto = solver if isinstance(solver, Auto) and basis is None else None
-    if auto is not None:
-        apart = auto.apart(problem)
-        if apart is not None:
-            return _solve_groups([apart.nonzero().flatten(), (~apart).nonzero().flatten()], piece, auto, out)
-        solver = auto.pick(problem)
-    if isinstance(solver, Spectral | Schur) and basis is None:
-        groups = near_sizes(problem.adjacency.sizes)
-        if len(groups) > 1:
-            return _solve_groups(groups, piece, solver, out)
-    if problem.typed and not isinstance(solver, FixedPoint | Kronecker):
-        raise ValueError(f"transitions by type need FixedPoint, Kronecker or Auto, got {solver!r}")
-    known = None
-    with torch.no_grad():
-        on_edges = piece.learns_edges or piece.source is not None
-        name = basis.solver if basis is not None else type(solver).__name__
-        if basis is not None:
-            outcome, known = basis.run(problem, tolerance=1e-10)
-        elif differentiate and not on_edges and isinstance(solver, Krylov | Spectral | Schur):
-            # μ and α alone: differentiate the small projected equation.
-            outcome, known, basis = _run_for_basis(solver, problem)
-        else:
-            outcome = solver.run(problem)  # type: ignore[union-attr]
-        settle(outcome, piece)
-        # Without a source there is nothing to sum.
-        outcome.status[problem.source_norm == 0] = code(Status.RUN_SUM)
-    x = outcome.weights
-    if differentiate:
-        x = _differentiable(piece, problem, outcome, basis, known)
-    if automaton.final is not None:
-        final = automaton.final.to(part.device)
-        x = x * (final.T[part.labels] if automaton.labels > 1 else final[:, 0])
-    if out is not None and x is not out:
-        x = out.copy_(x)
-    if automaton.final is not None or not outcome.largest < SAFE:
-        _flag_overflow(outcome, x, problem)
-    solved = Solved(outcome, x, [name] * part.num_graphs)
-    if auto is not None and isinstance(solver, Krylov | Series):
-        failed = outcome.status == code(Status.NOT_CONVERGED)
+    if basis is not None:
+        return _solve_by(basis, piece, problem, out)
+    if isinstance(solver, Auto):
+        return _solve_as_suits(solver, piece, problem, out)
+    return _solve_in_sizes(solver, piece, problem, out)
+
+
+def _solve_as_suits(auto: Auto, piece: Piece, problem: Problem, out: Tensor | None) -> Solved:
+    """By what Auto picks; where iterations ran out of steps, once more by dense matrices."""
+    apart = auto.apart(problem)
+    if apart is not None:
+        return _solve_groups([apart.nonzero().flatten(), (~apart).nonzero().flatten()], piece, auto, out)
+    picked = auto.pick(problem)
+    solved = _solve_in_sizes(picked, piece, problem, out)
+    if isinstance(picked, Krylov | Series):
+        failed = solved.outcome.status == code(Status.NOT_CONVERGED)
         failed &= problem.adjacency.sizes <= auto.dense_nodes
         if bool(failed.any()):
             return _solve_again(solved, failed.nonzero().flatten(), piece, auto.dense(problem), out)
     return solved
+
+
+def _solve_in_sizes(solver: Solver, piece: Piece, problem: Problem, out: Tensor | None) -> Solved:
+    """All graphs at once, or those of about the same size where the largest sets the price."""
+    if isinstance(solver, Spectral | Schur):
+        groups = near_sizes(problem.adjacency.sizes)
+        if len(groups) > 1:
+            return _solve_groups(groups, piece, solver, out)
+    return _solve_by(solver, piece, problem, out)
+
+
+def _solve_by(method: Solver | Basis, piece: Piece, problem: Problem, out: Tensor | None) -> Solved:
+    """Run, settle what looks singular, attach gradients, read out by τ, round."""
+    automaton, part = piece.automaton, piece.graph
+    if problem.typed and not isinstance(method, FixedPoint | Kronecker):
+        raise ValueError(f"transitions by type need FixedPoint, Kronecker or Auto, got {method!r}")
+    with torch.no_grad():
+        # Gradients of μ and α alone can go through a small projected equation.
+        small = out is None and not piece.learns_edges and piece.source is None
+        outcome, known, basis = _run(method, problem, small)
+        settle(outcome, piece)
+        # Without a source there is nothing to sum.
+        outcome.status[problem.source_norm == 0] = code(Status.RUN_SUM)
+    x = outcome.weights if out is not None else _differentiable(piece, problem, outcome, basis, known)
+    if automaton.final is not None:
+        final = automaton.final.to(part.device)
+        x = x * (final.T[part.labels] if automaton.labels > 1 else final[:, 0])
+    if out is None:
+        x = x.to(piece.dtype)
+    elif x is not out:
+        x = out.copy_(x)
+    # Weights known to be far below the largest number are not looked at.
+    if automaton.final is not None or not outcome.largest < torch.finfo(x.dtype).max / 2:
+        _flag_overflow(outcome, x, problem)
+    name = method.solver if isinstance(method, Basis) else type(method).__name__
+    return Solved(outcome, x, [name] * part.num_graphs)
+
+
+def _run(method: Solver | Basis, problem: Problem, small: bool) -> tuple[Outcome, Tensor | None, Basis | None]:
+    """The outcome; of a basis, which solvers make if ``small``, also the coordinates in it, and the basis."""
+    if small and isinstance(method, Krylov):
+        return method.run_with_basis(problem)
+    if small and isinstance(method, Spectral | Schur):
+        method = method.basis(problem)
+    if isinstance(method, Basis):
+        return *method.run(problem), method
+    return method.run(problem), None, None
 
 
 def _solve_groups(groups: list[Tensor], piece: Piece, solver: AnySolver, out: Tensor | None) -> Solved:
@@ -113,13 +134,6 @@ def _solve_again(solved: Solved, graphs: Tensor, piece: Piece, solver: AnySolver
         return Solved(solved.outcome, weights, solved.solver)
     out[rows] = again.weights
     return solved
-
-
-def _run_for_basis(solver: Krylov | Spectral | Schur, problem: Problem) -> tuple[Outcome, Tensor, Basis]:
-    if isinstance(solver, Krylov):
-        return solver.run_with_basis(problem)
-    basis = solver.basis(problem)
-    return *basis.run(problem, tolerance=1e-10), basis
 
 
 def _differentiable(
@@ -158,8 +172,9 @@ def _without_solving(piece: Piece, status: Status, value: float, out: Tensor | N
     """The outcome where there is nothing to solve, or nothing that could be."""
     automaton, part = piece.automaton, piece.graph
     values = torch.full((3, part.num_graphs), value, dtype=torch.float64, device=part.device)
-    dtype = torch.complex128 if automaton.dtype.is_complex else torch.float64
-    weights = torch.empty(part.num_nodes, automaton.states, dtype=dtype, device=part.device) if out is None else out
+    if out is None:
+        out = torch.empty(part.num_nodes, automaton.states, dtype=piece.dtype, device=part.device)
+    weights = out
     weights.fill_(value)
     unique = torch.full((part.num_graphs,), YES if status.ok else UNKNOWN, device=part.device)
     codes = torch.full((part.num_graphs,), code(status), device=part.device)

@@ -22,12 +22,14 @@ class Piece:
         automaton: the machine.
         graph: the part of the batch.
         matrix: the walk matrix by name.
+        dtype: what the weights are rounded to.
         source: S, ``[n, k]``, where runs do not begin with αℓ.
     """
 
     automaton: Automaton
     graph: Graph
     matrix: str
+    dtype: torch.dtype
     source: Tensor | None = None
 
     @property

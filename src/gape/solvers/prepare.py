@@ -84,7 +84,9 @@ def prepare(
         labels = 1 if graph.labels is None or not graph.labels.numel() else int(graph.labels.max()) + 1
     probe = Automaton(torch.ones(1, labels, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64))
     check_fit(probe, graph)
-    parts = tuple(solver.basis(Problem.of(probe, part, matrix)) for part in graph.parts)
+    # Not in inference mode, whatever the caller is in: a basis has to be fit for training.
+    with torch.inference_mode(False), torch.no_grad():
+        parts = tuple(solver.basis(Problem.of(probe, part, matrix)) for part in graph.parts)
     return GraphBasis(graph, matrix, labels, parts)
 
 

@@ -1,6 +1,6 @@
 r"""The equation to solve, on one part of a batch.
 
-In row convention, with X = Pᵀ ``[n, k]`` and S = (αℓ)ᵀ, equation (1) of the paper reads ``X = AᵀXμ + S``; with a
+In row convention, with X = Pᵀ ``[n, k]`` and S = (αℓ)ᵀ, equation (2) of the paper reads ``X = AᵀXμ + S``; with a
 transition per type ``X = F(X) + S`` where F first multiplies each node's row by the μ of its type and then pushes it
 along the edges (for edge types: type by type).
 """

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg
 import torch
 
+from gape.arrays import positive
 from gape.solvers.basis import Basis, whole_space_coordinates
 from gape.solvers.outcome import Outcome
 from gape.solvers.problem import Problem
@@ -26,8 +27,7 @@ class Schur:
     max_nodes: int = 2048
 
     def __post_init__(self) -> None:
-        if self.max_nodes < 1:
-            raise ValueError(f"max_nodes must be at least 1, got {self.max_nodes}")
+        positive(self.max_nodes, "max_nodes")
 
     def basis(self, problem: Problem) -> Basis:
         walk, adjacency = problem.walk, problem.adjacency
@@ -65,4 +65,4 @@ class Schur:
         )
 
     def run(self, problem: Problem) -> Outcome:
-        return self.basis(problem).run(problem, tolerance=1e-10)[0]
+        return self.basis(problem).run(problem)[0]

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.radius import DENSE_NODES, spectral_radius
+from gape.arrays import positive
+from gape.radius import EIGENVALUE_NODES, spectral_radius
 from gape.solvers.contraction import contracting_power, substituted
-from gape.solvers.outcome import UNKNOWN, YES, Outcome, below_one, code, judge
+from gape.solvers.outcome import UNKNOWN, YES, Outcome, below_one, check_tolerance, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.solution import Status
 from gape.solvers.walk_sum import WalkSum
@@ -37,10 +38,8 @@ class Series:
     max_steps: int = 10_000
 
     def __post_init__(self) -> None:
-        if not 0 < self.tolerance < 1:
-            raise ValueError(f"tolerance must be in (0, 1), got {self.tolerance}")
-        if self.max_steps < 1:
-            raise ValueError(f"max_steps must be at least 1, got {self.max_steps}")
+        check_tolerance(self.tolerance)
+        positive(self.max_steps, "max_steps")
 
     def run(self, problem: Problem) -> Outcome:
         runs, residual, whole = self._add_up(problem)
@@ -58,7 +57,7 @@ class Series:
         # A term that is small may be followed by larger ones: these graphs' bounds do not show that it converges.
         unsure = done & ~known & ~below_one(radius)
         if bool(unsure.any()):
-            small_enough = unsure & (problem.adjacency.sizes <= DENSE_NODES)
+            small_enough = unsure & (problem.adjacency.sizes <= EIGENVALUE_NODES)
             exact = problem.transition_radius * spectral_radius(problem.walk, small_enough)
             radius = torch.where(small_enough, exact, radius)
             # The others are only seen to have converged.

@@ -36,7 +36,7 @@ def solve(
     throw: bool = True,
     dtype: torch.dtype | None = None,
 ) -> Solution:
-    r"""Total weight of the automaton's runs into every node and state: ``P = μᵀPA + αℓ``, equation (1) of the paper.
+    r"""Total weight of the automaton's runs into every node and state: ``P = μᵀPA + αℓ``, equation (2) of the paper.
 
     Differentiable with respect to the automaton's tensors, the graph's edge weights and the source. Works in float64.
 
@@ -61,6 +61,8 @@ def solve(
     """
     if not isinstance(automaton, Automaton):
         raise ValueError(f"automaton must be a gape.Automaton, got {type(automaton).__name__}")
+    if solver is not None and not isinstance(solver, AnySolver):
+        raise ValueError(f"solver must be one of gape.solvers with its settings, such as Krylov(), got {solver!r}")
     check_on_singular(on_singular)
     # Not in inference mode, whatever the caller is in: what graphs keep for later has to be fit for training.
     recording = torch.is_grad_enabled()
@@ -82,7 +84,7 @@ def _solve(
 ) -> Solution:
     check_fit(automaton, graph, labels=source is None or automaton.final is not None)
     dtype = rounded_dtype(automaton, dtype)
-    whole = Piece(automaton, graph, matrix, None if source is None else as_source(source, automaton, graph))
+    whole = Piece(automaton, graph, matrix, dtype, None if source is None else as_source(source, automaton, graph))
     pieces: list[tuple[Piece, Basis | None]] = [(piece, None) for piece in whole.parts]
     if basis is not None:
         if source is not None:
@@ -91,7 +93,7 @@ def _solve(
         pieces = list(zip(replace(whole, graph=basis.graph).parts, basis.parts, strict=True))
     if torch.is_grad_enabled() and whole.requires_grad:
         solved = [solve_part(piece, solver, ready) for piece, ready in pieces]
-        weights = torch.cat([piece.weights for piece in solved]).to(dtype)
+        weights = torch.cat([piece.weights for piece in solved])
     else:
         weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype, device=graph.device)
         rows = torch.split(weights, [piece.graph.num_nodes for piece, _ in pieces])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from gape.arrays import positive
 from gape.solvers.basis import Basis, whole_space_coordinates
 from gape.solvers.outcome import Outcome
 from gape.solvers.problem import Problem
@@ -25,8 +26,7 @@ class Spectral:
     max_nodes: int = 4096
 
     def __post_init__(self) -> None:
-        if self.max_nodes < 1:
-            raise ValueError(f"max_nodes must be at least 1, got {self.max_nodes}")
+        positive(self.max_nodes, "max_nodes")
 
     def basis(self, problem: Problem) -> Basis:
         walk, adjacency = problem.walk, problem.adjacency
@@ -68,4 +68,4 @@ class Spectral:
         )
 
     def run(self, problem: Problem) -> Outcome:
-        return self.basis(problem).run(problem, tolerance=1e-10)[0]
+        return self.basis(problem).run(problem)[0]

@@ -18,7 +18,7 @@ from gape.nn.learnable.steps import Steps
 from gape.nn.learnable.unit_walk import unit_walk, walk_radius
 from gape.nn.learnable.untyped_lengths import closed_by_length, pair_by_length, worth
 from gape.solvers.arnoldi import Padding
-from gape.solvers.gradient import DENSE_NODES, EdgeSystem, stein_solve
+from gape.solvers.gradient import ADJOINT_NODES, EdgeSystem, stein_solve
 from gape.solvers.problem import Problem
 from gape.walk import WalkMatrix
 
@@ -61,7 +61,7 @@ class GraphRuns:
         if self.length is not None:
             return runs_into(self._steps, *self._stepwise(transition, initial), self.length)
         directed = self.given is None and self._directed
-        if self.machine.typed or (directed and int(self.graph.sizes.max()) > DENSE_NODES):
+        if self.machine.typed or (directed and int(self.graph.sizes.max()) > ADJOINT_NODES):
             return self._fixed_point(transition, initial).unsqueeze(1)
         basis = self._basis(complete=directed or self.labels is not None)
         runs = AllRuns(self.graph.adjacency, basis, self.labels, self._damping)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gape.graph import Graph
-from gape.radius import STOCHASTIC, spectral_radius
+from gape.radius import STOCHASTIC, spectral_radii
 from gape.walk import WalkMatrix
 
 
@@ -33,8 +33,7 @@ def walk_radius(graph: Graph, matrix: str) -> Tensor:
             known = ones.scatter_reduce(0, graph.batch[source], values, "amin") >= 0
         graph = Graph(torch.stack([source, target]), graph.num_nodes, edge_weight=values.abs(), ptr=graph.ptr)
         matrix = "adjacency"
-    # A part at a time: each is padded to its own largest graph only.
-    radius = torch.cat([spectral_radius(part.walk(matrix)) for part in graph.parts])
+    radius = spectral_radii(graph, matrix)
     return torch.where((radius > 0) & ~known, radius, 1.0)
 
 

@@ -71,6 +71,16 @@ def test_views_know_their_own_sizes_and_targets() -> None:
     assert test[torch.tensor([1, 0])].node_counts.tolist() == [7, 5]
 
 
+@pytest.mark.parametrize("directed", [True, False])
+def test_repr_counts_every_edge_once_loops_too(directed: bool) -> None:
+    edges = [[(0, 0), (0, 1)], [(0, 1)], [(1, 1)]]
+    graphs = FlatGraphs.from_edges([2, 2, 2], edges, y=np.zeros(3, dtype=int))
+    dataset = GraphDataset(graphs, small_set().task, [Split([0], [1], [2])], "test", directed=directed)
+    assert repr(dataset) == "GraphDataset('paths', graphs=3, nodes=6, edges=4)"
+    assert [repr(part)[-8:] for part in dataset.split()] == ["edges=2)", "edges=1)", "edges=1)"]
+    assert repr(dataset.with_node_attribute("pe", torch.zeros(6, 1))) == repr(dataset)
+
+
 def test_features_are_int64_categories_or_float32() -> None:
     data = small_set()[0]
     assert data.x.dtype == torch.float32

@@ -91,7 +91,9 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
         node_ptr = torch.from_numpy(graphs.node_ptr.astype(np.int64))
         copies = 1 if directed else 2
-        edge_ptr = copies * torch.from_numpy(graphs.edge_ptr.astype(np.int64))
+        # Where each graph's edges begin, each counted once; stored are both directions.
+        self._once_ptr = torch.from_numpy(graphs.edge_ptr.astype(np.int64))
+        edge_ptr = copies * self._once_ptr
         pairs = _narrow(graphs.edges)
         # Edge i becomes columns 2i and 2i+1, once in each direction, so no sorting is needed.
         stored = torch.stack([pairs, pairs.flip(1)][:copies], dim=1).reshape(-1, 2).t().contiguous()
@@ -248,5 +250,5 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             raise ValueError(f"{verb}() is for the whole data set {self.name!r}, this is a view of it")
 
     def __repr__(self) -> str:
-        nodes, edges = int(self.node_counts.sum()), int(self.edge_counts.sum()) // (1 if self.directed else 2)
+        nodes, edges = int(self.node_counts.sum()), int(self._once_ptr.diff()[self._positions(None)].sum())
         return f"GraphDataset({self.name!r}, graphs={len(self)}, nodes={nodes}, edges={edges})"

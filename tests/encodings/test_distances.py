@@ -77,6 +77,17 @@ def test_degrees_count_edges():
     assert Degree(cap=2)(graph).tolist() == [[1, 2], [2, 1], [2, 1], [0, 0]]
 
 
+@pytest.mark.parametrize("undirected", [True, False])
+def test_degrees_that_do_not_fit_their_type_are_refused(undirected):
+    star = Graph.from_edges([(0, i) for i in range(1, 40_000)], undirected=undirected)
+    with pytest.raises(ValueError, match=r"a degree of 39999 does not fit into int16.*cap=32767, or dtype='int64'"):
+        Degree(dtype="int16")(star)
+    with pytest.raises(ValueError, match="a degree of 36000 does not fit into int16"):
+        Degree(cap=36_000, dtype="int16")(star)
+    assert Degree(cap=32_767, dtype="int16")(star)[0, 1] == 32_767
+    assert Degree(dtype="int32")(star)[0, 1] == 39_999
+
+
 def test_pairs_pad_and_come_apart():
     graphs = batch_of(undirected=False)
     pairs = ShortestPath()(Graph.union(graphs))

@@ -45,4 +45,11 @@ class Degree(NodeEncoding):
         source, target = graph.edge_index
         counts = [torch.bincount(end, minlength=graph.num_nodes) for end in (target, source)]
         degrees = torch.stack(counts, 1)
-        return degrees if self.cap is None else degrees.clamp(max=self.cap)
+        return self._fitting(degrees if self.cap is None else degrees.clamp(max=self.cap))
+
+    def _fitting(self, degrees: Tensor) -> Tensor:
+        most, largest = torch.iinfo(self.dtype).max, int(degrees.max()) if degrees.numel() else 0
+        if largest > most:
+            kind = str(self.dtype).removeprefix("torch.")
+            raise ValueError(f"a degree of {largest} does not fit into {kind}; set cap={most}, or dtype='int64'")
+        return degrees

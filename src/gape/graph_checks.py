@@ -121,6 +121,17 @@ def _check_edges(graph: Graph, first: int) -> None:
         )
 
 
+def check_nonnegative(graph: Graph, asked_by: str) -> None:
+    """Refuse negative edge weights, where ``asked_by`` has no meaning for them."""
+    weights = graph.edge_weight
+    if weights is not None and bool((weights < 0).any()):
+        where = int((weights < 0).nonzero()[0])
+        edge = graph.edge_index[:, where].tolist()
+        raise ValueError(
+            f"{asked_by} needs weights of at least 0, got {weights[where].item():g} on edge {where} {edge}"
+        )
+
+
 def sorted_once(graphs: Any, num_graphs: int) -> Tensor:
     """Numbers of graphs in order, each there once."""
     graphs = integers(graphs, "graphs").flatten()

@@ -113,6 +113,19 @@ def test_the_standard_error_of_an_estimate_is_one(undirected):
     assert float((ratio.abs() < 2).double().mean()) > 0.93
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"length": 2.5}, r"length must be a whole number, got 2\.5"),
+        ({"length": 0}, "length must be at least 1, got 0"),
+        ({"samples": 40.0}, r"samples must be a whole number, got 40\.0"),
+    ],
+)
+def test_settings_of_an_estimate_are_whole_numbers(settings, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_random_walk(random_graph(5, 0.5, 0), **settings)
+
+
 def test_too_few_samples_to_tell_their_error_are_refused():
     with pytest.raises(ValueError, match="samples must be at least 32, got 8"):
         estimate_random_walk(random_graph(5, 0.5, 0), 3, samples=8)

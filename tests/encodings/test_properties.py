@@ -11,7 +11,7 @@ import torch
 
 import gape
 from gape import Graph
-from gape.encodings import GAPE, make, names
+from gape.encodings import GAPE, closed, make, names, pair
 from gape.solvers import AlgebraicOnlyWarning
 from tests.encodings.samples import SEQUENCES, UNDIRECTED, batch_of, encoding, permuted, random_graph, rows
 
@@ -120,11 +120,35 @@ def test_settings_are_the_same_whatever_number_they_came_as():
         ("lape-p", {"length": 4.5}, "length must be a whole number, got 4.5"),
         ("sinusoidal", {"width": 4.0}, "width must be a whole number, got 4.0"),
         ("ppr", {"beta": None}, "beta must be a number, got None"),
+        ("ppr", {"beta": 0}, r"beta is a restart probability in \(0, 1\], got 0.0"),
+        ("ppr", {"beta": 1e-17}, "beta=1e-17 is too small.*take at least 1e-10"),
+        ("pprp", {"beta": 1e-17}, "beta=1e-17 is too small.*take at least 1e-10"),
+        *[
+            (name, {"memory": memory}, f"memory must be at least 0, got {memory}")
+            for name in ("rw", "spd", "ppr", "pprp", "gape")
+            for memory in (float("nan"), -1.0)
+        ],
     ],
 )
 def test_settings_of_the_wrong_kind_are_refused_when_set(name, settings, message):
     with pytest.raises(ValueError, match=message):
         make(name, **settings)
+
+
+@pytest.mark.parametrize("read", [closed, pair])
+@pytest.mark.parametrize("memory", [float("nan"), -1.0])
+def test_readouts_refuse_a_limit_of_memory_that_is_none(read, memory):
+    with pytest.raises(ValueError, match=f"memory must be at least 0, got {memory}"):
+        read(gape.Automaton.shift(2), random_graph(3, 1.0, 0), memory=memory)
+
+
+@pytest.mark.parametrize("name", ["lape", "sa", "ppr", "pprp"])
+def test_negative_weights_are_quoted_where_they_have_no_meaning(name):
+    graph = Graph.from_edges([(0, 1), (1, 2)], undirected=True, edge_weight=[1.0, -0.5])
+    encode = make(name)
+    message = rf"{type(encode).__name__} needs weights of at least 0, got -0.5 on edge 1 \[1, 2\]"
+    with pytest.raises(ValueError, match=message):
+        encode(graph)
 
 
 def test_edges_mixed_between_graphs_change_nothing():

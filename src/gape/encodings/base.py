@@ -47,6 +47,8 @@ class Encoding(ABC):
             known = ", ".join(str(known).removeprefix("torch.") for known in self.dtypes)
             raise ValueError(f"dtype must be one of {known}, got {self.dtype!r}")
         object.__setattr__(self, "dtype", dtype)
+        if hasattr(self, "memory"):  # the setting of that name of encodings that work with dense matrices, in GiB
+            at_least(0, memory=self.memory)
 
     @property
     def pairwise(self) -> bool:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gape.automaton import Automaton
 from gape.blocks import Block, blocks, refuse_above, spread_rows
+from gape.encodings.base import at_least
 from gape.encodings.certificate import certified
 from gape.encodings.powers import PowerDiagonals
 from gape.encodings.readout import Readout, check
@@ -55,6 +56,7 @@ def closed(
         >>> closed(Automaton.shift(3), triangle, matrix="random_walk").weights[0]
         tensor([1.0000, 0.0000, 0.5000, 0.2500], dtype=torch.float64)
     """
+    at_least(0, memory=memory)
     graph = as_graph(graph)
     check(automaton, graph, on_singular)
     out_type, largest = rounded_dtype(automaton, dtype), int(graph.sizes.max())

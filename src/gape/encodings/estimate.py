@@ -13,10 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape.arrays import seed_number
-from gape.encodings.base import at_least
+from gape.arrays import positive, seed_number, whole_number
 from gape.encodings.random_walk import return_walk
-from gape.encodings.sequence import sequence_graph  # noqa: F401  (for the example)
 from gape.hashing import mix
 from gape.interop import as_graph
 
@@ -47,13 +45,13 @@ def estimate_random_walk(graph: Any, length: int = 20, *, samples: int = 256, se
     numbers.
 
     Example:
+        >>> from gape.encodings import sequence_graph
         >>> ring = sequence_graph("cycle", 9)
         >>> found = estimate_random_walk(ring, length=4, samples=2000)
         >>> bool(((found.values[:, 1] - 0.5).abs() < 5 * found.standard_error[:, 1] + 1e-12).all())
         True
     """
-    at_least(1, length=length)
-    at_least(LEAST_SAMPLES, samples=samples)
+    length, samples = positive(length, "length"), whole_number(samples, "samples", LEAST_SAMPLES)
     graph, start = as_graph(graph), mix(torch.tensor(seed_number(seed)))
     walk = return_walk(graph)
     undirected = walk.name == "symmetric"

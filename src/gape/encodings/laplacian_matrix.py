@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gape.graph import Graph
+from gape.graph_checks import check_nonnegative
 from gape.walk import SMALLEST_DEGREE, check_range
 
 LaplacianName = Literal["normalized", "combinatorial"]
@@ -36,15 +37,9 @@ class LaplacianKind:
 
     def check(self, graph: Graph) -> None:
         """Refuse weights that are negative or out of range and, unless they are to be symmetrised, directed graphs."""
-        weights = graph.edge_weight
-        if weights is not None:
+        if graph.edge_weight is not None:
             check_range(graph.adjacency.out_degree.detach(), "degree", SMALLEST_DEGREE)
-        if weights is not None and bool((weights < 0).any()):
-            where = int((weights < 0).nonzero()[0])
-            edge = graph.edge_index[:, where].tolist()
-            raise ValueError(
-                f"{self.asked_by} needs weights of at least 0, got {weights[where].item():g} on edge {where} {edge}"
-            )
+        check_nonnegative(graph, self.asked_by)
         if not self.symmetrize and not graph.undirected:
             raise ValueError(
                 f"{self.asked_by} needs undirected graphs: of a directed one the Laplacian is not symmetric and its "

@@ -17,11 +17,14 @@ from gape.encodings.base import NodeEncoding, PairEncoding, at_least, one_of
 from gape.encodings.pairs import Pairs, empty_pairs, spread_pairs
 from gape.encodings.readout import symmetrised
 from gape.graph import Graph
+from gape.graph_checks import check_nonnegative
 from gape.interop import as_graph
 from gape.threads import map_threads
 from gape.walk import WalkMatrix
 
 Dangling = Literal["restart", "stop"]
+# The rounding of 1 - β is magnified by 1/β: below this fewer than six digits are left, at 1e-17 there is no inverse.
+SMALLEST_BETA = 1e-10
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class PageRank(PairEncoding):
     ``personalization={u: 1}``. (With the paper's W = AD⁻¹ it would be column ``u``, on undirected graphs only.)
 
     Args:
-        beta: restart probability.
+        beta: restart probability, at least 1e-10.
         dangling: what a walk does in a node without a way out: "restart" where it began, as NetworkX has it, or
             "stop", as the automaton does; then rows sum to less than 1.
         memory: largest memory, in GiB, for the matrices of all graphs.
@@ -87,7 +90,7 @@ class PageRankPowers(NodeEncoding):
 
     Args:
         powers: number of powers k, and so of features.
-        beta: restart probability.
+        beta: restart probability, at least 1e-10.
         scale: bring each node's features to [0, 1] by their minimum and maximum; where they are equal, to 0.
         memory: largest memory, in GiB, for the dense matrices of one graph.
 
@@ -148,13 +151,14 @@ def resolvent(matrices: Tensor, beta: float) -> Tensor:
 def check_beta(beta: float) -> None:
     if not 0 < beta <= 1:
         raise ValueError(f"beta is a restart probability in (0, 1], got {beta!r}")
+    if beta < SMALLEST_BETA:
+        raise ValueError(
+            f"beta={beta!r} is too small: walks that hardly ever restart are lost in the rounding of 1 - beta; "
+            f"take at least {SMALLEST_BETA:g}"
+        )
 
 
 def nonnegative_walk(graph: Graph, what: str) -> WalkMatrix:
     """D⁻¹A; refuses negative weights, which are no probabilities."""
-    weights = graph.adjacency.weights.detach()
-    if graph.edge_weight is not None and bool((weights < 0).any()):
-        where = int((weights < 0).nonzero()[0])
-        edge = graph.edge_index[:, where].tolist()
-        raise ValueError(f"{what} needs weights of at least 0, got {weights[where].item():g} on edge {where} {edge}")
+    check_nonnegative(graph, what)
     return graph.walk("random_walk")

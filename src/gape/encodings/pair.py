@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gape.automaton import Automaton
 from gape.blocks import ENTRIES, Block, blocks, refuse_above
+from gape.encodings.base import at_least
 from gape.encodings.certificate import certified
 from gape.encodings.pairs import empty_pairs, spread_pairs
 from gape.encodings.readout import Readout, check
@@ -43,6 +44,7 @@ def pair(
         >>> pair(Automaton.shift(2), path).weights.reshape(3, 3, 3)[0, 2]  # from node 0 to node 2: one walk of 2 steps
         tensor([0., 0., 1.], dtype=torch.float64)
     """
+    at_least(0, memory=memory)
     graph = as_graph(graph)
     check(automaton, graph, on_singular)
     out_type = rounded_dtype(automaton, dtype)

@@ -10,8 +10,9 @@ def mix(x: Tensor) -> Tensor:
     Exact integer arithmetic modulo 2⁶⁴, so the same on every device, batch size and number of threads.
 
     Example:
-        >>> mix(torch.tensor([0, 1])).tolist() == mix(torch.tensor([0, 1])).tolist()
-        True
+        >>> states = torch.tensor([0, -0x61C8864680B583EB])  # the first two of the generator with seed 0
+        >>> [f"{number % 2**64:016x}" for number in mix(states).tolist()]  # and the numbers it is known for
+        ['e220a8397b1dcdaf', '6e789e6aa1b965f4']
     """
     x = x + -0x61C8864680B583EB
     x = (x ^ _shift_right(x, 30)) * -0x40A7B892E31B1A47

@@ -1,6 +1,6 @@
 """Position encodings, one a file: frozen settings, called on a graph. :func:`encode` is the door."""
 
-from gape.encodings.apply import encode, is_collection
+from gape.encodings.apply import encode
 from gape.encodings.base import Encoding, NodeEncoding, PairEncoding
 from gape.encodings.closed import closed
 from gape.encodings.degree import Degree
@@ -47,7 +47,6 @@ __all__ = [
     "encode",
     "estimate_random_walk",
     "fix_signs",
-    "is_collection",
     "make",
     "names",
     "pair",

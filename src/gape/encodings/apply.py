@@ -61,7 +61,7 @@ def encode(
     learns = batch.edge_weight is not None and batch.edge_weight.requires_grad and torch.is_grad_enabled()
     if learns and not values.requires_grad:
         warn_caller(f"the edge weights require gradients, and {encoding!r} passes none on")
-    if not is_collection(graphs):
+    if not _is_collection(graphs):
         return result
     if isinstance(result, Pairs):
         return result.matrices()
@@ -78,7 +78,7 @@ def _opened(store: Any) -> Store:
     return store
 
 
-def is_collection(graphs: Any) -> bool:
+def _is_collection(graphs: Any) -> bool:
     """Whether :func:`encode` gives a list for these: a list, a tuple or a data set, as opposed to a graph or batch."""
     if isinstance(graphs, list | tuple):
         return True

@@ -93,7 +93,7 @@ def settings_of(name: str) -> list[Setting]:
     out = []
     for item in fields(kind):
         default = fixed.get(item.name, item.default)
-        choices = _choices(kind, item.name, hints[item.name])
+        choices = _choices(kind, hints[item.name])
         default = None if default is MISSING else default
         out.append(Setting(item.name, hints[item.name], default, choices, texts.get(item.name, "")))
     return out
@@ -111,7 +111,7 @@ def _find(name: str) -> tuple[type[Encoding], Mapping[str, Any]]:
     return REGISTRY[name]
 
 
-def _choices(kind: type[Encoding], name: str, hint: Any) -> tuple[str, ...]:
+def _choices(kind: type[Encoding], hint: Any) -> tuple[str, ...]:
     if hint is torch.dtype:
         return tuple(str(dtype).removeprefix("torch.") for dtype in kind.dtypes)
     return tuple(get_args(hint)) if get_origin(hint) is Literal else ()

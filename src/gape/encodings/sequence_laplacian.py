@@ -12,7 +12,6 @@ from gape.encodings.base import at_least, one_of
 from gape.encodings.laplacian_matrix import LaplacianName
 from gape.encodings.sequence import SequenceEncoding, Shape, cycle_eigenpairs, path_eigenpairs
 from gape.encodings.spectrum import stack_spectrum
-from gape.graph import Graph  # noqa: F401  (for the examples)
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,7 @@ class SequenceLaplacian(SequenceEncoding):
     Returns, when called on a graph: ``[num_nodes, vectors]``.
 
     Example:
+        >>> from gape import Graph
         >>> SequenceLaplacian(vectors=2, shape="cycle")(Graph.from_edges([(0, 1), (1, 2)]))
         tensor([[ 0.8165,  0.0000],
                 [-0.4082,  0.7071],
@@ -77,6 +77,7 @@ class CycleSpectrum(SequenceEncoding):
     Returns, when called on a graph: ``[num_nodes, pairs, 2]``, NaN where a pair does not exist.
 
     Example:
+        >>> from gape import Graph
         >>> CycleSpectrum(pairs=4)(Graph.from_edges([(0, 1), (1, 2)])).shape
         torch.Size([3, 4, 2])
     """

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from gape.encodings.base import at_least
 from gape.encodings.sequence import SequenceEncoding, path_eigenpairs
-from gape.graph import Graph  # noqa: F401  (for the example)
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,7 @@ class PathRandomWalk(SequenceEncoding):
     Returns, when called on a graph: ``[num_nodes, steps]``.
 
     Example:
+        >>> from gape import Graph
         >>> PathRandomWalk(steps=2, length=None)(Graph.from_edges([(0, 1), (1, 2)]))
         tensor([[0.0000, 0.5000],
                 [0.0000, 1.0000],

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from gape.encodings.sequence import SequenceEncoding
-from gape.graph import Graph  # noqa: F401  (for the example)
 
 
 @dataclass(frozen=True)
@@ -24,6 +23,7 @@ class Sinusoidal(SequenceEncoding):
     Returns, when called on a graph: ``[num_nodes, width]``.
 
     Example:
+        >>> from gape import Graph
         >>> Sinusoidal(width=2)(Graph.from_edges([(0, 1)]))
         tensor([[0.0000, 1.0000],
                 [0.8415, 0.5403]])

@@ -52,16 +52,7 @@ class Series:
             if not bool((done | runs.lost).all()) and problem.walk.acyclic:
                 weights, _ = substituted(problem.apply, problem.source)
                 residual, rounding, done = self._checked(problem, weights, runs.lost)
-        radius = problem.transition_radius * runs.radius_bound()
-        known = done if whole else done & problem.walk.acyclic_graphs
-        # A term that is small may be followed by larger ones: these graphs' bounds do not show that it converges.
-        unsure = done & ~known & ~below_one(radius)
-        if bool(unsure.any()):
-            small_enough = unsure & (problem.adjacency.sizes <= EIGENVALUE_NODES)
-            exact = problem.transition_radius * spectral_radius(problem.walk, small_enough)
-            radius = torch.where(small_enough, exact, radius)
-            # The others are only seen to have converged.
-            known = known | (unsure & ~small_enough)
+        radius, known = _radius(problem, runs, done, done if whole else done & problem.walk.acyclic_graphs)
         status = judge(
             residual,
             radius,
@@ -114,3 +105,15 @@ class Series:
         residual = torch.where(lost, torch.inf, problem.residual(weights))
         rounding = problem.rounding(problem.norms(weights), problem.walk.norm_bounds)
         return residual, rounding, residual <= (64.0 * rounding).clamp(min=self.tolerance)
+
+
+def _radius(problem: Problem, runs: WalkSum, done: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+    """A bound of each ρ(μ)ρ(A); and where the sum is known to be whole or, on large graphs, at least seen to be."""
+    radius = problem.transition_radius * runs.radius_bound()
+    # A term that is small may be followed by larger ones: these graphs' bounds do not show that it converges.
+    unsure = done & ~known & ~below_one(radius)
+    if not bool(unsure.any()):
+        return radius, known
+    small_enough = unsure & (problem.adjacency.sizes <= EIGENVALUE_NODES)
+    exact = problem.transition_radius * spectral_radius(problem.walk, small_enough)
+    return torch.where(small_enough, exact, radius), known | (unsure & ~small_enough)

@@ -116,42 +116,62 @@ class GraphTransformer(nn.Module):
         Returns:
             ``[num_graphs, out_channels]``, or ``[num_nodes, out_channels]`` for the "node" readout.
         """
-        if pattern is None:
-            if batch is None:
-                if x is None:
-                    raise ValueError("give x or batch: without both the number of nodes is unknown")
-                batch = torch.zeros(len(x), dtype=torch.long, device=edge_index.device)
-            pattern = self.pattern(edge_index, batch, num_graphs)
-        elif (pattern.heads, pattern.full) != (self.heads, self.attention == "full"):
-            raise ValueError(
-                f"the pattern has heads={pattern.heads} and full={pattern.full}, but the model has heads={self.heads} "
-                f"and attention={self.attention!r}; make it with this model's pattern()"
-            )
+        pattern = self._checked_pattern(x, edge_index, batch, num_graphs, pattern)
         h = self.inputs(x, pattern.num_nodes)
         if len(h) != pattern.num_nodes:
             raise ValueError(f"x has {len(h)} nodes but batch has {pattern.num_nodes}")
-        if self.encoding is None:
-            if encoding is not None:
-                raise ValueError("this model was built without an encoding; build it with encoding=LinearEncoder(k)")
-        else:
-            code = self.encoding(encoding, pattern)
-            if self.encoding.concatenated:
-                h = torch.cat([h, code], 1)
-            elif code is not None:
-                if code.shape[1] != h.shape[1]:
-                    raise ValueError(
-                        f"the encoder gives {code.shape[1]} channels and the model has hidden={h.shape[1]}; build the "
-                        "encoder with that width"
-                    )
-                h = h + code
-            learned = self.encoding.bias(encoding, pattern)
-            if learned is not None:
-                learned = fit_bias(learned, pattern)
-                bias = learned if bias is None else learned + fit_bias(bias, pattern)
-        if bias is not None:
-            bias = fit_bias(bias, pattern)
+        h = self._with_encoding(h, encoding, pattern)
+        bias = self._whole_bias(bias, encoding, pattern)
         h = self.input_dropout(h)
         for layer in self.layers:
             h = layer(h, pattern, bias)
         output: Tensor = self.readout(h, pattern.batch, pattern.num_graphs)
         return output
+
+    def _checked_pattern(
+        self,
+        x: Tensor | None,
+        edge_index: Tensor,
+        batch: Tensor | None,
+        num_graphs: int | None,
+        pattern: AttentionPattern | None,
+    ) -> AttentionPattern:
+        """The pattern given, if it is of this model, or a new one."""
+        if pattern is None:
+            if batch is None:
+                if x is None:
+                    raise ValueError("give x or batch: without both the number of nodes is unknown")
+                batch = torch.zeros(len(x), dtype=torch.long, device=edge_index.device)
+            return self.pattern(edge_index, batch, num_graphs)
+        if (pattern.heads, pattern.full) != (self.heads, self.attention == "full"):
+            raise ValueError(
+                f"the pattern has heads={pattern.heads} and full={pattern.full}, but the model has heads={self.heads} "
+                f"and attention={self.attention!r}; make it with this model's pattern()"
+            )
+        return pattern
+
+    def _with_encoding(self, h: Tensor, encoding: Any, pattern: AttentionPattern) -> Tensor:
+        """The nodes' first states: their inputs, and beside or added to them the encoding."""
+        if self.encoding is None:
+            if encoding is not None:
+                raise ValueError("this model was built without an encoding; build it with encoding=LinearEncoder(k)")
+            return h
+        code: Tensor | None = self.encoding(encoding, pattern)
+        if code is None:
+            return h
+        if self.encoding.concatenated:
+            return torch.cat([h, code], 1)
+        if code.shape[1] != h.shape[1]:
+            raise ValueError(
+                f"the encoder gives {code.shape[1]} channels and the model has hidden={h.shape[1]}; build the "
+                "encoder with that width"
+            )
+        return h + code
+
+    def _whole_bias(self, bias: Tensor | None, encoding: Any, pattern: AttentionPattern) -> Tensor | None:
+        """The attention bias given and the one that the encoding makes, together."""
+        learned = None if self.encoding is None else self.encoding.bias(encoding, pattern)
+        if learned is not None and bias is not None:
+            return fit_bias(learned, pattern) + fit_bias(bias, pattern)
+        only = bias if learned is None else learned
+        return None if only is None else fit_bias(only, pattern)

@@ -70,7 +70,6 @@ def test_a_cell_trains_and_leaves_a_complete_folder(tmp_path, tiny):
     result = run(cell, RunOptions(tmp_path), lambda *what: seen.append(what))
     folder = cell.folder(tmp_path)
     assert {path.name for path in folder.iterdir()} == {
-        ".lock",
         "settings.json",
         "data.json",
         "versions.json",

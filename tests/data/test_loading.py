@@ -1,9 +1,13 @@
 """Loading by name, and the cache of generated sets."""
 
+import fcntl
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,6 +101,37 @@ def test_failure_leaves_no_file(own_cache: Path) -> None:
     with pytest.raises(RuntimeError, match="interrupted"):
         cached(Failing(), fail)
     assert not [path for path in own_cache.rglob("*") if path.is_file()]
+
+
+def test_after_a_failure_still_only_one_makes_the_graphs(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrived, flock = threading.Semaphore(0), fcntl.flock
+    failing, begun, twice = threading.Event(), threading.Event(), threading.Event()
+
+    def told(file: Any, how: int) -> None:
+        arrived.release()
+        flock(file, how)
+
+    def fail() -> FlatGraphs:
+        assert arrived.acquire(timeout=20)  # this one itself
+        failing.set()
+        assert arrived.acquire(timeout=20)  # the second one waits
+        raise RuntimeError("interrupted")
+
+    def make() -> FlatGraphs:
+        (twice if begun.is_set() else begun).set()
+        assert not twice.wait(0.3)
+        return FlatGraphs.from_edges([2], [[(0, 1)]], y=np.array([1]))
+
+    monkeypatch.setattr("gape.lock.fcntl.flock", told)
+    with ThreadPoolExecutor(3) as threads:
+        first = threads.submit(cached, Failing(), fail)
+        assert failing.wait(20)
+        second = threads.submit(cached, Failing(), make)
+        assert begun.wait(20)
+        third = threads.submit(cached, Failing(), make)
+    assert isinstance(first.exception(), RuntimeError)
+    assert second.result().num_graphs == third.result().num_graphs == 1
+    assert [path.suffix for path in (own_cache / "data").iterdir()] == [".npz"]
 
 
 def test_pieces_come_back_in_order_from_two_processes(capfd: pytest.CaptureFixture[str]) -> None:

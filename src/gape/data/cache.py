@@ -89,14 +89,10 @@ def cached(settings: object, make: Callable[[], FlatGraphs], folder: Path | None
     if path.is_file():
         return read_graphs(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = path.with_suffix(".lock")
-    with waiting(lock):
-        try:
-            if path.is_file():  # another process has made it meanwhile
-                return read_graphs(path)
-            graphs = make()
-            write_graphs(path, graphs, _text(settings))
-            shutil.rmtree(parts_folder(settings, folder), ignore_errors=True)
-        finally:
-            lock.unlink(missing_ok=True)
+    with waiting(path.with_suffix(".lock")):
+        if path.is_file():  # another process has made it meanwhile
+            return read_graphs(path)
+        graphs = make()
+        write_graphs(path, graphs, _text(settings))
+        shutil.rmtree(parts_folder(settings, folder), ignore_errors=True)
     return graphs

@@ -10,6 +10,7 @@ from typing import Any
 
 from gape.atomic import replacing
 from gape.bench.cell import Cell
+from gape.lock import waiting
 
 Result = dict[str, Any]
 #: What is read of every result.
@@ -108,16 +109,20 @@ def identity(result: Mapping[str, Any]) -> str:
 
 
 def collect(runs: Path, results: Path) -> dict[Path, int]:
-    """Merge the results of all runs into ``results/<task>.jsonl``, sorted; say how many lines each file has."""
+    """Merge the results of all runs into ``results/<task>.jsonl``, sorted; say how many lines each file has.
+
+    One process at a time, so that none overwrites what another has added since it read.
+    """
     written = {}
-    everything = read_results(runs, results)
     results.mkdir(parents=True, exist_ok=True)
-    for task in sorted({result["task"] for result in everything}):
-        lines = [json.dumps(result, ensure_ascii=False) for result in everything if result["task"] == task]
-        path = results / f"{task}.jsonl"
-        with replacing(path) as temporary:
-            temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        written[path] = len(lines)
+    with waiting(results / ".lock"):
+        everything = read_results(runs, results)
+        for task in sorted({result["task"] for result in everything}):
+            lines = [json.dumps(result, ensure_ascii=False) for result in everything if result["task"] == task]
+            path = results / f"{task}.jsonl"
+            with replacing(path) as temporary:
+                temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            written[path] = len(lines)
     return written
 
 

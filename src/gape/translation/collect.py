@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gape.atomic import replacing
+from gape.lock import waiting
 from gape.translation.bootstrap import compare
 from gape.translation.run_folder import RunFolder
 
@@ -33,20 +34,21 @@ def collect(runs: Path, results: Path) -> list[Result]:
         result = folder.result()
         if result is not None:
             groups[_group(result)][result["encoding"]] = folder, result
-    # Slow, so before the file is read: two calls side by side then lose nothing that the next would not find again.
+    # Slow, so before anyone else has to wait.
     comparisons = {key: _compare(group) if BASELINE in group else {} for key, group in groups.items()}
     results.parent.mkdir(parents=True, exist_ok=True)
-    found = {_identity(result): result for result in read_results(results)}
-    for key, group in groups.items():
-        for encoding, (_, result) in group.items():
-            known = found.get(_identity(result), {})
-            # Where the baseline's translations are not at hand, what was found with them still holds.
-            kept = known.get("bootstrap", {}) if known.get("bleu") == result["bleu"] else {}
-            found[_identity(result)] = {**result, "bootstrap": comparisons[key].get(encoding, kept)}
-    lines = [found[key] for key in sorted(found)]
-    with replacing(results) as temporary:
-        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        temporary.write_text(text, encoding="utf-8")
+    with waiting(results.with_name(".lock")):
+        found = {_identity(result): result for result in read_results(results)}
+        for key, group in groups.items():
+            for encoding, (_, result) in group.items():
+                known = found.get(_identity(result), {})
+                # Where the baseline's translations are not at hand, what was found with them still holds.
+                kept = known.get("bootstrap", {}) if known.get("bleu") == result["bleu"] else {}
+                found[_identity(result)] = {**result, "bootstrap": comparisons[key].get(encoding, kept)}
+        lines = [found[key] for key in sorted(found)]
+        with replacing(results) as temporary:
+            text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+            temporary.write_text(text, encoding="utf-8")
     return lines
 
 

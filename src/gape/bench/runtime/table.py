@@ -18,6 +18,7 @@ from gape.bench.runtime.workloads import SIZES
 from gape.bench.tables.paper import printed
 from gape.bench.tables.summary import Summary
 from gape.bench.tables.table import MISSING, PAPER, Entry, Table
+from gape.lock import waiting
 
 # Features in the paper's table.
 K = 20
@@ -57,11 +58,12 @@ def _keep(results: Path, line: dict[str, Any]) -> None:
 
     Lines of the workload that were measured on other data or another machine go: a table says only once on what.
     """
-    same = [old for old in _read(results) if old["runtime"] != line["runtime"] or _where(old) == _where(line)]
-    kept = {_key(old): old for old in same} | {_key(line): line}
     results.mkdir(parents=True, exist_ok=True)
-    with replacing(results / FILE) as temporary:
-        temporary.write_text("".join(json.dumps(one) + "\n" for one in kept.values()), encoding="utf-8")
+    with waiting(results / ".lock"):
+        same = [old for old in _read(results) if old["runtime"] != line["runtime"] or _where(old) == _where(line)]
+        kept = {_key(old): old for old in same} | {_key(line): line}
+        with replacing(results / FILE) as temporary:
+            temporary.write_text("".join(json.dumps(one) + "\n" for one in kept.values()), encoding="utf-8")
 
 
 def _where(line: dict[str, Any]) -> list[Any]:

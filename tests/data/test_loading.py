@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from gape.data import Cycles, FlatGraphs, load, names, options
+from gape.data import Cycles, FlatGraphs, check, load, names, options
 from gape.data.cache import cached
 from gape.data.parallel import map_pieces
 
@@ -71,6 +71,10 @@ def test_unknown_names_and_options_list_what_there_is() -> None:
         load("zink")
     with pytest.raises(ValueError, match="'cycles' has no option 'sede'; it has train, val, test, seed, cache"):
         load("cycles", sede=1)
+    with pytest.raises(ValueError, match="'csl' has no option 'colour'; it has order, seed"):
+        check("csl", colour="red")
+    with pytest.raises(ValueError, match="no data set 'zink'"):
+        check("zink", colour="red")
     assert all(isinstance(options(name), dict) for name in names())
 
 

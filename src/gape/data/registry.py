@@ -1,6 +1,7 @@
 """Data sets by name."""
 
 import inspect
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -87,7 +88,14 @@ def check(name: str, **settings: Any) -> None:
     Traceback (most recent call last):
     ValueError: train must be an even number of graphs (they come in pairs), got 3
     """
+    _refuse_unknown(name, settings, settings_of(name))
     _source(name)(**settings)
+
+
+def _refuse_unknown(name: str, chosen: Iterable[str], known: Iterable[str]) -> None:
+    for option in chosen:
+        if option not in known:
+            raise ValueError(f"data set {name!r} has no option {option!r}; it has {', '.join(known)}")
 
 
 def options(name: str) -> dict[str, Any]:
@@ -117,10 +125,7 @@ def load(name: str, data_dir: str | Path | None = None, **chosen: Any) -> GraphD
         ValueError: data set 'csl' has no option 'colour'; it has order, seed
     """
     source = _source(name)
-    known = options(name)
-    for option in chosen:
-        if option not in known:
-            raise ValueError(f"data set {name!r} has no option {option!r}; it has {', '.join(known)}")
+    _refuse_unknown(name, chosen, options(name))
     how = {option: value for option, value in chosen.items() if option in _build_options(source)}
     settings = {option: value for option, value in chosen.items() if option not in how}
     dataset: GraphDataset = source(**settings).build(data_dir, **how)

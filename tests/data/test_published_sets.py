@@ -54,6 +54,11 @@ def test_csl_in_pyg_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert len(dataset) == 150
     assert dataset[16].y.tolist() == [1]
     assert dataset[16].num_nodes == 41
+    # PyG has no folds: ours are drawn from the seed.
+    assert "our folds" in dataset.provenance
+    again, other = (load("csl", tmp_path, order="published", seed=seed) for seed in (0, 1))
+    assert torch.equal(dataset.splits[0].test, again.splits[0].test)
+    assert not torch.equal(dataset.splits[0].test, other.splits[0].test)
 
 
 def test_one_way_edges_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

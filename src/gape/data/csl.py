@@ -55,9 +55,9 @@ class CSL:
     Args:
         order: ``"random"`` numbers the nodes by a uniform random permutation. ``"near-canonical"`` shuffles
             them only a little, as in the published file, which is why labels by node index score 100 % on
-            it. ``"published"`` reads that file (``csl/csl.npz`` in the data folder, else PyG's download) with
-            its own five folds.
-        seed: of the permutations and the folds; not used for ``"published"``.
+            it. ``"published"`` reads that file: ``csl/csl.npz`` in the data folder, with its own five folds, else
+            PyG's download, which has none and gets ours.
+        seed: of the permutations and of our folds; ``csl/csl.npz`` has no use for it.
 
     ``build()`` gives 150 graphs and five folds, each 90 / 30 / 30 graphs with 9 / 3 / 3 of every class; the five
     test parts cover every graph once.

@@ -10,6 +10,8 @@ from torch import Tensor
 PART_EDGES = 3 << 19
 PART_NODES = 160_000
 PART_PAIRS = 1 << 25
+# Entries of a table that are too few to be worth a cut.
+FEW_ENTRIES = 1 << 20
 # What work of its own for one more group costs, in the n³ of a dense matrix.
 GROUP_COST = 2_500_000
 
@@ -49,6 +51,28 @@ def part_bounds(ptr: NDArray[np.int64], edge_ptr: NDArray[np.int64]) -> list[int
             stop = start + max(1, int(padded.argmax()))
         bounds.append(stop)
     return bounds
+
+
+def even_bounds(sizes: list[int]) -> list[int]:
+    """Where each run of graphs begins, and their number, so that a table of a run is not mostly padding.
+
+    A table has a row for each node of the run and a column for each node of its largest graph. It gets no more than
+    twice the entries that belong to pairs of nodes, and some that do not count.
+
+    Args:
+        sizes: numbers of nodes.
+
+    Example:
+        >>> even_bounds([10] * 2000 + [2000] + [1500])
+        [0, 2000, 2002]
+    """
+    bounds, nodes, largest, pairs = [0], 0, 0, 0
+    for graph, n in enumerate(sizes):
+        nodes, largest, pairs = nodes + n, max(largest, n), pairs + n * n
+        if nodes * largest > 2 * pairs + FEW_ENTRIES:
+            bounds.append(graph)
+            nodes, largest, pairs = n, n, n * n
+    return [*bounds, len(sizes)]
 
 
 def near_sizes(sizes: Tensor) -> list[Tensor]:

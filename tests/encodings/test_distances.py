@@ -1,13 +1,18 @@
 """Shortest paths, degrees and the pairs that hold them."""
 
+from itertools import pairwise
+
 import networkx as nx
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import strategies as st
 
 from gape import Graph
 from gape.encodings import Degree, Pairs, ShortestPath, sequence_graph
+from gape.encodings.hops import hop_distances
+from gape.parts import FEW_ENTRIES, even_bounds
 from tests.encodings.samples import batch_of, random_graph
 from tests.graphs import drawn_graphs
 
@@ -52,6 +57,35 @@ def test_columns_are_worked_on_piece_by_piece(monkeypatch):
     monkeypatch.setattr("gape.encodings.hops.ROOM", 64)
     monkeypatch.setattr("gape.encodings.hops.TABLE_NODES", 10)
     assert torch.equal(ShortestPath()(graph).values, whole)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=60))
+def test_runs_of_graphs_are_whole_and_not_mostly_padding(sizes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gape.parts.FEW_ENTRIES", 20)
+        bounds = even_bounds(sizes)
+    assert [bounds[0], bounds[-1]] == [0, len(sizes)]
+    for first, last in pairwise(bounds):
+        run = sizes[first:last]
+        assert run
+        assert sum(run) * max(run) <= 2 * sum(n * n for n in run) + 20
+
+
+def test_a_large_graph_among_small_ones_does_not_widen_their_tables(monkeypatch):
+    small, large = sequence_graph("cycle", 8), random_graph(1500, 0.003, 2, undirected=False)
+    graphs = [small] * 300 + [large] + [small] * 300
+    tables = []
+
+    def noted(edges, sizes, unreachable):
+        tables.append(sizes.sum() * sizes.max())
+        return hop_distances(edges, sizes, unreachable)
+
+    monkeypatch.setattr("gape.encodings.shortest_path.hop_distances", noted)
+    found = ShortestPath()(Graph.union(graphs))
+    assert sum(tables) < 2 * len(found.values) + 2 * FEW_ENTRIES
+    near, far = ShortestPath()(small).matrices()[0], ShortestPath()(large).matrices()[0]
+    for matrix, graph in zip(found.matrices(), graphs, strict=True):
+        assert torch.equal(matrix, far if graph is large else near)
 
 
 def test_distances_refuse_before_allocating():

@@ -23,8 +23,15 @@ TABLE_NODES = 2048
 LEVELS = 64
 
 
+def distance_type(unreachable: int) -> type[np.signedinteger[Any]]:
+    """Of distances that may be ``unreachable``."""
+    return np.int32 if unreachable < 2**31 else np.int64
+
+
 def hop_distances(edge_index: Array, sizes: Array, unreachable: int) -> Array:
     """``[Σ n²]``: distances from row to column within each graph, graph after graph; at most ``unreachable`` - 1.
+
+    Works on tables with a row for each node and as many columns as the largest graph has nodes.
 
     Args:
         edge_index: ``[2, E]``, edges within graphs that lie behind each other.
@@ -94,7 +101,7 @@ class _Edges:
 def _distances(edges: _Edges, local: Array, inside: Array, first: int, unreachable: int) -> Array:
     """``[n, columns]``: distances to the nodes number ``first`` and following of each graph."""
     n, columns = inside.shape
-    wide = np.int32 if unreachable < 2**31 else np.int64
+    wide = distance_type(unreachable)
     # A graph has no more nodes there: reached from the start, so that nobody waits for them.
     start = np.ones((n, -(-columns // 64) * 64), bool)
     start[:, :columns] = ~inside

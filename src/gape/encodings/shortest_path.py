@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
 from gape.blocks import dense_pieces, refuse_above
 from gape.encodings.base import INTEGERS, PairEncoding, at_least
-from gape.encodings.hops import hop_distances
+from gape.encodings.hops import distance_type, hop_distances
 from gape.encodings.pairs import Pairs
 from gape.graph import Graph
 from gape.interop import as_graph
+from gape.parts import even_bounds
 from gape.threads import map_threads
 
 
@@ -25,7 +29,7 @@ class ShortestPath(PairEncoding):
 
     Args:
         cap: the distance of nodes without a path; longer paths count as ``cap - 1``.
-        memory: largest memory, in GiB, for the distances of all graphs.
+        memory: largest memory, in GiB, for the distances of all graphs and the tables they are worked out in.
         dtype: of the distances, ``torch.int16``, ``torch.int32`` or ``torch.int64``.
 
     Returns, when called on a graph: :class:`Pairs` of integers.
@@ -52,18 +56,38 @@ class ShortestPath(PairEncoding):
 
     def __call__(self, graph: Any) -> Pairs:
         graph = as_graph(graph)
-        pairs = int(graph.sizes.square().sum())
+        pairs = _pairs(graph)
+        # Small graphs gain by pieces that stay in cache, dense ones by not cutting their many edges apart.
+        pieces = graph.parts if pairs < 64 * graph.num_nodes else _even_pieces(graph)
         refuse_above(
             self.memory,
-            pairs * (self.dtype.itemsize + 8),
+            self._bytes_needed(pieces),
             f"ShortestPath between {pairs} pairs of nodes",
             "encode fewer graphs at a time, or raise memory",
         )
-        # Small graphs gain by pieces that stay in cache, dense ones by not cutting their many edges apart.
-        pieces = graph.parts if pairs < 64 * graph.num_nodes else dense_pieces(graph)
         found = map_threads(self._distances, pieces)
         return Pairs(found[0] if len(found) == 1 else torch.cat(found), graph.sizes)
+
+    def _bytes_needed(self, pieces: Sequence[Graph]) -> int:
+        """The result, tables of all pairs in two stages with a mask, and their padding in pieces side by side."""
+        table = 2 * np.dtype(distance_type(self.cap)).itemsize + 1
+        pairs = [_pairs(piece) for piece in pieces]
+        padding = max(piece.num_nodes * int(piece.sizes.max()) - of for piece, of in zip(pieces, pairs, strict=True))
+        return sum(pairs) * (self.dtype.itemsize + table) + torch.get_num_threads() * padding * table
 
     def _distances(self, part: Graph) -> torch.Tensor:
         flat = hop_distances(part.edge_index.cpu().numpy(), part.sizes.cpu().numpy(), self.cap)
         return torch.from_numpy(flat).to(part.device, self.dtype)
+
+
+def _pairs(graph: Graph) -> int:
+    return int(graph.sizes.square().sum())
+
+
+def _even_pieces(graph: Graph) -> list[Graph]:
+    """Dense pieces without much padding."""
+    pieces = []
+    for piece in dense_pieces(graph):
+        bounds = even_bounds(piece.sizes.tolist())
+        pieces += [piece] if len(bounds) == 2 else [piece.slice(a, b) for a, b in pairwise(bounds)]
+    return pieces

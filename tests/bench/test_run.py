@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -270,3 +271,21 @@ def test_a_run_whose_error_is_never_finite_ends_and_says_so(tmp_path, tiny, monk
     assert "test mae not finite at best validation" in board.console.file.getvalue()
     table = comparison("graph-performance", [{**result, "overrides": {}}], tasks=["zinc"], encodings=["none"])
     assert table.lines[0][2][0].text == "not finite [1]"
+
+
+def test_of_lightnings_warnings_only_those_that_say_nothing_are_hidden(tmp_path, tiny, monkeypatch):
+    from gape.bench.training import train
+
+    def fit(trainer, module):
+        warnings.warn_explicit("something new", UserWarning, "trainer.py", 1, module="lightning.pytorch.trainer")
+        real_fit(trainer, module)
+
+    real_fit = train.fit
+    monkeypatch.setattr(train, "fit", fit)
+    cell = Cell("cycles", "none", 41, {**tiny, "max_epochs": "1"})
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        run(cell, RunOptions(tmp_path, tensorboard=True))
+    from_lightning = [one for one in shown if "lightning" in one.filename or one.filename == "trainer.py"]
+    assert [str(one.message) for one in from_lightning] == ["something new"]
+    assert list((cell.folder(tmp_path) / "tensorboard").iterdir())

@@ -51,9 +51,25 @@ def train_fold(
     """
     path = folder / "checkpoint.pt"
     state = Checkpoint.load(path) or Checkpoint()
-    if state.stopped and not (state.stopped == "time" and (max_minutes is None or state.minutes < max_minutes)):
+    if _ended(state, max_minutes):
         return state
     state.stopped = None
+    module = _module(settings, encoded, fold, state)
+    _fit(module, Journal(folder, state, max_minutes, report), tensorboard, trainer_options or {})
+    finished = Checkpoint.load(path)
+    if finished is None or not finished.stopped:
+        raise RuntimeError(f"training in {folder} ended without a reason; its last epoch is in metrics.csv")
+    return finished
+
+
+def _ended(state: Checkpoint, max_minutes: float | None) -> bool:
+    """Whether training ended before, and not by a limit of time that is now further away."""
+    more_time = state.stopped == "time" and (max_minutes is None or state.minutes < max_minutes)
+    return state.stopped is not None and not more_time
+
+
+def _module(settings: Settings, encoded: EncodedDataset, fold: int, state: Checkpoint) -> Training:
+    """The network, new or as the checkpoint has it, with its batches."""
     torch.manual_seed(mixed_seed(settings.seed, fold))
     network = build_network(settings, encoded)
     split = encoded.dataset.splits[fold]
@@ -65,7 +81,7 @@ def train_fold(
             (batch.encoding, network.pattern(batch.edge_index, batch.batch, batch.num_graphs))
             for batch in FixedBatches(encoded, used, settings.batch_size)
         )
-    module = Training(
+    return Training(
         network,
         settings,
         encoded.dataset.task,
@@ -75,29 +91,28 @@ def train_fold(
         first_epoch=state.epoch,
         optimizer_state=state.optimizer or None,
     )
-    journal = Journal(folder, state, max_minutes, report)
-    options: dict[str, Any] = {"accelerator": "auto", "devices": 1, **(trainer_options or {})}
+
+
+def _fit(module: Training, journal: Journal, tensorboard: bool, options: dict[str, Any]) -> None:
+    """Let Lightning train the module, from its first epoch to where the journal stops it."""
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     with warnings.catch_warnings():
-        # About loader workers and logging intervals, which do not apply to batches that lie in memory.
-        warnings.filterwarnings("ignore", module="lightning")
+        # The journal logs once an epoch; and what Lightning uses of PyTorch is its own affair.
+        warnings.filterwarnings("ignore", message=".*smaller than the logging interval")
+        warnings.filterwarnings("ignore", category=FutureWarning, module="lightning")
         trainer = Trainer(
-            max_epochs=settings.max_epochs - state.epoch,
+            max_epochs=module.settings.max_epochs - module.first_epoch,
             callbacks=[journal],
-            logger=_tensorboard(folder) if tensorboard else False,
+            logger=_tensorboard(journal.folder) if tensorboard else False,
             enable_checkpointing=False,
             enable_model_summary=False,
             enable_progress_bar=False,
             num_sanity_val_steps=0,
             use_distributed_sampler=False,
-            default_root_dir=str(folder),
-            **options,
+            default_root_dir=str(journal.folder),
+            **{"accelerator": "auto", "devices": 1, **options},
         )
         fit(trainer, module)
-    finished = Checkpoint.load(path)
-    if finished is None or not finished.stopped:
-        raise RuntimeError(f"training in {folder} ended without a reason; its last epoch is in metrics.csv")
-    return finished
 
 
 def _tensorboard(folder: Path) -> Any:
@@ -106,4 +121,4 @@ def _tensorboard(folder: Path) -> Any:
     try:
         return TensorBoardLogger(str(folder), name="tensorboard", version="")
     except ModuleNotFoundError as error:
-        raise ImportError("--tensorboard needs TensorBoard: pip install tensorboard") from error
+        raise ImportError("tensorboard=True needs TensorBoard: pip install tensorboard") from error

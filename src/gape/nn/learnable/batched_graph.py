@@ -10,6 +10,7 @@ from torch import Tensor
 from gape.arrays import as_tensor, check_batch, whole_number
 from gape.graph import Graph
 from gape.graph_checks import integers
+from gape.pointers import pointers
 
 
 def batched_graph(
@@ -42,7 +43,7 @@ def batched_graph(
     ptr = None
     if batch is not None:
         sizes = torch.bincount(batch, minlength=max(num_graphs, 1))
-        ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        ptr = pointers(sizes)
     return Graph(edge_index, num_nodes, edge_weight, labels, edge_type, ptr)  # type: ignore[arg-type]
 
 

@@ -15,6 +15,7 @@ from gape.nn.attention.pattern import AttentionPattern
 from gape.nn.encoder import Encoder
 from gape.nn.learnable.basis import WalkBasis
 from gape.nn.learnable.layer import GAPE
+from gape.pointers import pointers
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +142,5 @@ def _input(encoding: Tensor | WalkInput | None) -> WalkInput:
 
 
 def _graph(given: WalkInput, pattern: AttentionPattern) -> Graph:
-    sizes = pattern.sizes
-    ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+    ptr = pointers(pattern.sizes)
     return Graph(pattern.edge_index, pattern.num_nodes, given.edge_weight, given.labels, given.edge_type, ptr)

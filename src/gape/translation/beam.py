@@ -46,53 +46,88 @@ def beam_search(model: Transformer, source: Tensor, settings: BeamSettings | Non
     """
     if model.training:
         raise ValueError("the model is in training mode, where dropout is on; call model.eval() first")
-    settings = settings or BeamSettings()
-    beam, device = settings.beam, source.device
-    # Begin takes a position too.
-    longest = ((source != PAD).sum(1) + settings.extra_length).clamp(max=model.settings.max_positions - 1).tolist()
-    best: list[Hypothesis | None] = [None] * len(source)
-    finished = [0] * len(source)
-    numbers = list(range(len(source)))  # the sentences still in the batch
-    state = SearchState(model, source, beam)
-    scores = torch.full((len(source), beam), -torch.inf, device=device)
-    scores[:, 0] = 0.0  # all hypotheses are the same at first, so one of them stands for all
-    history = torch.empty(len(source), beam, 0, dtype=torch.long, device=device)
-    tokens = torch.full((len(source), beam), BEGIN, device=device)
-    while numbers:
-        added = state.step(tokens)
-        added[..., [PAD, BEGIN]] = -torch.inf
-        total = (scores.unsqueeze(-1) + added).flatten(1)
-        # At most ``beam`` candidates end, so among twice as many there are enough that do not.
-        top, flat = total.topk(min(2 * beam, total.shape[1]), dim=1)
-        parents, pieces = flat // added.shape[-1], flat % added.shape[-1]
-        ends = pieces == END
-        penalty = length_penalty(history.shape[2] + 1, settings.length_penalty)
-        for i, j in (ends[:, :beam] & top[:, :beam].isfinite()).nonzero().tolist():
-            number, score = numbers[i], top[i, j].item() / penalty
-            finished[number] += 1
-            known = best[number]
-            if known is None or score > known.score:
-                best[number] = Hypothesis(tuple(history[i, parents[i, j]].tolist()), score)
-        # The live ones, best first: a stable sort puts those that end last.
-        order = ends.to(torch.int8).argsort(dim=1, stable=True)[:, :beam]
-        scores = top.gather(1, order).masked_fill(ends.gather(1, order), -torch.inf)
-        parents, tokens = parents.gather(1, order), pieces.gather(1, order)
-        history = history.gather(1, parents.unsqueeze(-1).expand(-1, -1, history.shape[2]))
-        history = torch.cat([history, tokens.unsqueeze(-1)], 2)
-        state.reorder(parents)
+    search = _Search(model, source, settings or BeamSettings())
+    while search.numbers:
+        search.step()
+    return [hypothesis for hypothesis in search.best if hypothesis is not None]
 
-        live = []
-        for i, (number, score) in enumerate(zip(numbers, scores[:, 0].tolist(), strict=True)):
-            known, bound = best[number], score / length_penalty(longest[number], settings.length_penalty)
-            if history.shape[2] >= longest[number]:
-                if known is None:  # nothing has ended: the best that there is
-                    penalty = length_penalty(history.shape[2], settings.length_penalty)
-                    best[number] = Hypothesis(tuple(history[i, 0].tolist()), score / penalty)
-            elif not (finished[number] >= beam or (known is not None and known.score >= bound)):
-                live.append(i)
-        if len(live) < len(numbers):
-            kept = torch.tensor(live, dtype=torch.long, device=device)
-            numbers = [numbers[i] for i in live]
-            state.keep(kept)
-            scores, tokens, history = scores[kept], tokens[kept], history[kept]
-    return [hypothesis for hypothesis in best if hypothesis is not None]
+
+class _Search:
+    """The sentences that are searched on, by their ``numbers``, with their live hypotheses, and what has finished.
+
+    Live are ``tokens`` and ``scores`` ``[sentences, beam]``, the last tokens and the log-probabilities so far, and
+    ``history`` ``[sentences, beam, length]``, all tokens but begin.
+    """
+
+    def __init__(self, model: Transformer, source: Tensor, settings: BeamSettings) -> None:
+        shape, device = (len(source), settings.beam), source.device
+        self.beam, self.alpha = settings.beam, settings.length_penalty
+        # Begin takes a position too.
+        most = model.settings.max_positions - 1
+        self.longest = ((source != PAD).sum(1) + settings.extra_length).clamp(max=most).tolist()
+        self.best: list[Hypothesis | None] = [None] * len(source)
+        self.finished = [0] * len(source)
+        self.numbers = list(range(len(source)))
+        self.state = SearchState(model, source, settings.beam)
+        self.scores = torch.full(shape, -torch.inf, device=device)
+        self.scores[:, 0] = 0.0  # all hypotheses are the same at first, so one of them stands for all
+        self.history = torch.empty(*shape, 0, dtype=torch.long, device=device)
+        self.tokens = torch.full(shape, BEGIN, device=device)
+
+    @property
+    def length(self) -> int:
+        """Tokens of the live hypotheses, begin not counted."""
+        return self.history.shape[2]
+
+    def step(self) -> None:
+        """One more token for every live hypothesis."""
+        added = self.state.step(self.tokens)
+        added[..., [PAD, BEGIN]] = -torch.inf
+        total = (self.scores.unsqueeze(-1) + added).flatten(1)
+        # At most ``beam`` candidates end, so among twice as many there are enough that do not.
+        top, flat = total.topk(min(2 * self.beam, total.shape[1]), dim=1)
+        parents, pieces = flat // added.shape[-1], flat % added.shape[-1]
+        self._set_aside(top, parents, pieces == END)
+        self._go_on(top, parents, pieces)
+        self._keep([i for i, score in enumerate(self.scores[:, 0].tolist()) if self._lives(i, score)])
+
+    def _set_aside(self, top: Tensor, parents: Tensor, ends: Tensor) -> None:
+        """Those among the best that end are finished."""
+        penalty = length_penalty(self.length + 1, self.alpha)
+        for i, j in (ends[:, : self.beam] & top[:, : self.beam].isfinite()).nonzero().tolist():
+            number, score = self.numbers[i], top[i, j].item() / penalty
+            self.finished[number] += 1
+            known = self.best[number]
+            if known is None or score > known.score:
+                self.best[number] = Hypothesis(tuple(self.history[i, parents[i, j]].tolist()), score)
+
+    def _go_on(self, top: Tensor, parents: Tensor, pieces: Tensor) -> None:
+        """The live ones, best first: a stable sort puts those that end last."""
+        ends = pieces == END
+        order = ends.to(torch.int8).argsort(dim=1, stable=True)[:, : self.beam]
+        self.scores = top.gather(1, order).masked_fill(ends.gather(1, order), -torch.inf)
+        parents, self.tokens = parents.gather(1, order), pieces.gather(1, order)
+        history = self.history.gather(1, parents.unsqueeze(-1).expand(-1, -1, self.length))
+        self.history = torch.cat([history, self.tokens.unsqueeze(-1)], 2)
+        self.state.reorder(parents)
+
+    def _lives(self, i: int, score: float) -> bool:
+        """Whether the sentence, whose best live hypothesis has this score, has anything left to find."""
+        number = self.numbers[i]
+        known, longest = self.best[number], self.longest[number]
+        if self.length >= longest:
+            if known is None:  # nothing has ended: the best that there is
+                penalty = length_penalty(self.length, self.alpha)
+                self.best[number] = Hypothesis(tuple(self.history[i, 0].tolist()), score / penalty)
+            return False
+        bound = score / length_penalty(longest, self.alpha)
+        return not (self.finished[number] >= self.beam or (known is not None and known.score >= bound))
+
+    def _keep(self, live: list[int]) -> None:
+        """Forget all other sentences."""
+        if len(live) == len(self.numbers):
+            return
+        kept = torch.tensor(live, dtype=torch.long, device=self.tokens.device)
+        self.numbers = [self.numbers[i] for i in live]
+        self.state.keep(kept)
+        self.scores, self.tokens, self.history = self.scores[kept], self.tokens[kept], self.history[kept]

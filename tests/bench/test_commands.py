@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.text import Text
 
+from gape.bench.cell import Cell
 from gape.bench.report.figures import FIGURES
 from gape.bench.report.panels import interactive
 from gape.cli import main
@@ -65,6 +66,18 @@ def test_bench_refuses_what_makes_no_sense(capsys, tmp_path):
         code, _, err = answer(capsys, *words)
         assert code == 2, words
         assert message in err
+
+
+def test_a_folder_begun_with_other_settings_names_the_option(capsys, tmp_path, tiny):
+    cell = Cell("cycles", "none", 41, tiny)
+    committed = (Path(__file__).parents[2] / "results" / "cycles.jsonl").read_text().splitlines()[0]
+    path = cell.folder(tmp_path) / "result.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(committed)
+    words = [word for pair in tiny.items() for word in ("--set", "=".join(pair))]
+    code, _, err = answer(capsys, "bench", "cycles", "-e", "none", "--out", str(tmp_path), *words)
+    assert code == 2
+    assert "remove it, or keep runs elsewhere (--out …)" in err.replace("\n", " ")
 
 
 @pytest.mark.slow

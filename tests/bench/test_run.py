@@ -201,7 +201,7 @@ def test_a_run_does_not_go_on_with_other_data(tmp_path, tiny):
     record = json.loads(path.read_text())
     assert record == {"data": stopped["data"], "graphs": sum(stopped["graphs"])}
     path.write_text(json.dumps({**record, "graphs": 5}))
-    with pytest.raises(ValueError, match=f"graphs 5 and not {record['graphs']}; remove it, or give another --out"):
+    with pytest.raises(ValueError, match=f"graphs 5 and not {record['graphs']}; remove it, or keep runs elsewhere"):
         run(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path))
 
 

@@ -146,10 +146,10 @@ def test_own_folders_may_hold_other_languages_and_only_training_pairs_are_droppe
     assert found.train.source == ("eins", "drei")
     assert found.digest == load_splits(str(folder), drop_empty=True, languages=("de", "fr")).digest
     assert found.digest != load_splits(str(folder), drop_empty=True, languages=("fr", "de")).digest
-    with pytest.raises(FileNotFoundError, match=r"must hold train.en and train.vi, plain or .xz; .*--languages"):
+    with pytest.raises(FileNotFoundError, match=r"must hold train.en and train.vi, plain or .xz; .* by languages=…"):
         load_splits(str(folder))
-    with pytest.raises(ValueError, match="--languages is for a folder of your own; evbnews is en-vi, got 'vi-en'"):
+    with pytest.raises(ValueError, match=r"^languages is for a folder of your own; evbnews is en-vi, got 'vi-en'"):
         load_splits("evbnews", languages=("vi", "en"))
     write("test.fr", "\n")
-    with pytest.raises(ValueError, match=r"test.fr, line 1: the line is empty.*In training text"):
+    with pytest.raises(ValueError, match=r"test.fr, line 1: the line is empty.*, drop_empty=True leaves"):
         load_splits(str(folder), drop_empty=True, languages=("de", "fr"))

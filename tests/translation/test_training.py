@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import re
 import shutil
 import signal
 import time
@@ -242,10 +243,10 @@ def test_a_complete_run_does_not_answer_for_another_test_text(mirror, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("pieces", "bound"), [(5, r"more than \d+ are needed"), (8000, r"at most (\d+) .--set pieces=\1")]
+    ("pieces", "bound"), [(5, r"more than \d+ are needed"), (8000, r"at most (\d+) \(pieces=\1\)")]
 )
 def test_a_vocabulary_that_does_not_fit_says_which_would(mirror, tmp_path, pieces, bound):
-    with pytest.raises(ValueError, match=rf"400 training pairs cannot give a vocabulary of pieces={pieces}: {bound}"):
+    with pytest.raises(ValueError, match=rf"400 training pairs cannot give a vocabulary of {pieces} pieces: {bound}"):
         train(settings(pieces=pieces), mirror, tmp_path)
     train(settings(steps=2), mirror, tmp_path)  # the folder is still free
 
@@ -420,6 +421,11 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
         "--languages must be two different endings such as en-vi, got 'en'"
         in call("train", "--languages", "en", "-o", tmp_path / "y")[2]
     )
+    own = ("train", "--data", tmp_path, "-o", tmp_path / "y")
+    assert re.search(r"at most (\d+) \(--set pieces=\1\)", call(*own, "--set", "pieces=8000")[2])
+    assert "name other endings by --languages …" in call(*own, "--languages", "de-fr")[2]
+    evbnews = call("train", "--languages", "de-fr", "-o", tmp_path / "y")[2]
+    assert "--languages is for a folder of your own; evbnews is en-vi" in evbnews
     assert "there is no position encoding 'gap'" in call("train", "-e", "gap", "-o", tmp_path / "y")[2]
     code, out, _ = call(
         "rows",

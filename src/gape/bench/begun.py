@@ -45,7 +45,9 @@ def versions_so_far(folder: Path) -> list[dict[str, str]]:
 def refuse(changed: str, folder: Path) -> None:
     """Complain about what changed since the folder was begun, if anything did."""
     if changed:
-        raise ValueError(f"{folder} was begun with other settings: {changed}; remove it, or give another --out")
+        raise ValueError(
+            f"{folder} was begun with other settings: {changed}; remove it, or keep runs elsewhere (runs=…)"
+        )
 
 
 def _write(record: Mapping[str, Any], path: Path) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from gape.bench.run import RunOptions
 
 _FOUR = "none,rw,lape,gape"
+# What the library calls otherwise.
+_OPTIONS = {"runs": "--out", "tensorboard": "--tensorboard"}
 
 
 @needs("bench")
@@ -167,7 +169,7 @@ def _failed(failures: list[str], cells: list[Cell]) -> ValueError:
     """The reasons, in words of the command line."""
     from gape.bench.overrides import known_keys
 
-    options = _set_options({key for cell in cells for key in known_keys(cell.settings)})
+    options = _set_options({key for cell in cells for key in known_keys(cell.settings)}) | _OPTIONS
     named = (failure.partition(": ") for failure in failures)
     reasons = "\n".join(f"{name}: {reword(reason, options)}" for name, _, reason in named)
     return ValueError(f"{len(failures)} of {len(cells)} cells failed:\n{reasons}")

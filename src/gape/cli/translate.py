@@ -10,9 +10,13 @@ import typer
 
 from gape.cli.extras import needs
 from gape.cli.options import DataDir
+from gape.cli.wording import in_shell_words
 
 if TYPE_CHECKING:
     from gape.translation.session import Session
+
+# What the library calls otherwise.
+_OPTIONS = {"languages": "--languages", "drop_empty": "--drop-empty", "pieces": "--set pieces="}
 
 translate = typer.Typer(
     help="Machine translation with exchanged position encodings, the paper's first experiment.",
@@ -84,7 +88,8 @@ def train(
     settings = override(settings, parse_pairs(set_ or []))
     session = _session(data, languages, data_dir, threads, drop_empty)
     try:
-        result = session.train(settings, out, minutes, after)
+        with in_shell_words(_OPTIONS):
+            result = session.train(settings, out, minutes, after)
     except Unfinished as unfinished:
         typer.echo(str(unfinished))
         raise typer.Exit(3) from unfinished
@@ -227,11 +232,12 @@ def rows(
     if after is not None:
         shorter = {name: out / short for name, short in zip(runs, rows_of(steps=after), strict=True)}
     session = _session(data, languages, data_dir, threads, drop_empty)
-    left = run_rows(
-        runs,
-        lambda name, settings: session.train(settings, out / name, minutes, shorter.get(name)),
-        lambda: collect(out, results),
-    )
+    with in_shell_words(_OPTIONS):
+        left = run_rows(
+            runs,
+            lambda name, settings: session.train(settings, out / name, minutes, shorter.get(name)),
+            lambda: collect(out, results),
+        )
     if len(left) == len(runs):  # none is complete, but runs of other calls may be
         collect(out, results)
     for line in left:
@@ -267,4 +273,5 @@ def _session(data: str, languages: str, data_dir: Path | None, threads: int | No
     if not source or not target or "-" in target or source == target:
         raise ValueError(f"--languages must be two different endings such as en-vi, got {languages!r}")
     _use_threads(threads)
-    return Session.open(data, data_dir, drop_empty=drop_empty, languages=(source, target))
+    with in_shell_words(_OPTIONS):
+        return Session.open(data, data_dir, drop_empty=drop_empty, languages=(source, target))

@@ -69,7 +69,7 @@ def read_corpus(source: str | Path, target: str | Path, *, name: str | None = No
         elif not drop_empty:
             raise ValueError(
                 f"{empty}, line {i + 1}: the line is empty, so the pair says nothing; remove it from both files. "
-                f"In training text, drop_empty=True (--drop-empty) leaves such pairs out"
+                f"In training text, drop_empty=True leaves such pairs out"
             )
     if not kept:
         raise ValueError(f"{source} and {target} hold no pair of sentences")

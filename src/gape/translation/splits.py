@@ -61,9 +61,9 @@ def load_splits(
     """
     folder = data_folder(data_dir)
     if name in NAMES and languages != ("en", "vi"):
-        raise ValueError(f"--languages is for a folder of your own; {name} is en-vi, got {'-'.join(languages)!r}")
+        raise ValueError(f"languages is for a folder of your own; {name} is en-vi, got {'-'.join(languages)!r}")
     if name in NAMES and folder is None:
-        raise FileNotFoundError(f"no data folder for {name!r}: pass --data-dir or set GAPE_DATA")
+        raise FileNotFoundError(f"no data folder for {name!r}: pass data_dir=… or set GAPE_DATA")
     if name == "iwslt15" and folder is not None:
         train = read_iwslt(folder, "train", drop_empty=drop_empty)
         return Splits(train, read_iwslt(folder, "tst2012"), (read_iwslt(folder, "tst2013"),))
@@ -84,5 +84,5 @@ def _own(folder: Path, part: str, languages: tuple[str, str], drop_empty: bool =
     source, target = (find_text(folder, f"{part}.{language}") for language in languages)
     if source is None or target is None:
         wanted = " and ".join(f"{part}.{language}" for language in languages)
-        raise FileNotFoundError(f"{folder} must hold {wanted}, plain or .xz; other endings are named by --languages")
+        raise FileNotFoundError(f"{folder} must hold {wanted}, plain or .xz; name other endings by languages=…")
     return read_corpus(source, target, name=part, drop_empty=drop_empty)

@@ -70,7 +70,7 @@ class Vocabulary:
             )
         except RuntimeError as error:
             raise ValueError(
-                f"{len(corpus):,} training pairs cannot give a vocabulary of pieces={size}: {_bound(str(error))}"
+                f"{len(corpus):,} training pairs cannot give a vocabulary of {size} pieces: {_bound(str(error))}"
             ) from error
         return cls(written.getvalue())
 
@@ -110,14 +110,14 @@ def _bound(reason: str) -> str:
     """What sentencepiece says about the size, in words of ours; what else it says as it is.
 
     >>> _bound("... Vocabulary size too high (8000). Please set it to a value <= 7978.")
-    'at most 7978 (--set pieces=7978)'
+    'at most 7978 (pieces=7978)'
     >>> _bound("... Vocabulary size is smaller than required_chars. 10 vs 64. Increase ...")
-    'more than 64 are needed, its characters alone (--set pieces=…)'
+    'more than 64 are needed, its characters alone (pieces=…)'
     """
     if most := re.search(r"value <= (\d+)", reason):
-        return f"at most {most[1]} (--set pieces={most[1]})"
+        return f"at most {most[1]} (pieces={most[1]})"
     if least := re.search(r"required_chars\. \d+ vs (\d+)", reason):
-        return f"more than {least[1]} are needed, its characters alone (--set pieces=…)"
+        return f"more than {least[1]} are needed, its characters alone (pieces=…)"
     return reason
 
 

@@ -1,6 +1,7 @@
 """`gape encode`: what is in the output is what the library gives, under the names of the input."""
 
 import csv
+import os
 import subprocess
 import sys
 
@@ -246,6 +247,15 @@ def test_what_took_long_is_kept_and_found_again(capsys, folder, monkeypatch):
     monkeypatch.setattr(RandomWalk, "__call__", None)
     run(capsys, *words)
     assert np.array_equal(np.load("pe.npy"), first)
+
+
+@pytest.mark.parametrize(("output", "there"), [("pe.npz", "pe.npz"), ("pe.npy", "pe.npy"), ("pe.npy", "pe.nodes.csv")])
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_is_no_file_is_refused_before_anything_is_computed(capsys, folder, monkeypatch, output, there, make):
+    make(folder / there)
+    monkeypatch.setattr("gape.cli.encoding_job.read_graphs", None)
+    _, err = run(capsys, "friends.csv", "-e", "rw", "-o", output, code=2)
+    assert err == f"gape: {there} is no file that could be replaced (a folder or a device); name another one\n"
 
 
 def test_names_of_nodes_beside_an_array_overwrite_nothing_else(capsys, tmp_path):

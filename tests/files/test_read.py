@@ -2,6 +2,7 @@
 
 import gzip
 import lzma
+import sys
 from contextlib import suppress
 
 import networkx as nx
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 
 from gape import Graph
+from gape.data import molecules
 from gape.files import read_graphs, undirected
 from gape.files.named import numbered
 
@@ -298,6 +300,15 @@ def test_molecules_are_graphs_of_their_heavy_atoms(tmp_path):
     assert named.graph.sizes.tolist() == [3, 6, 1]
     assert named.graph.undirected
     assert named.nodes.tolist() == [0, 1, 2, 0, 1, 2, 3, 4, 5, 0]
+
+
+def test_molecules_without_rdkit_name_the_extra(tmp_path, monkeypatch):
+    (tmp_path / "m.csv").write_text("smiles\nCCO\n")
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    molecules._chemistry.cache_clear()
+    for read in (lambda: read_graphs(tmp_path / "m.csv"), lambda: molecules.molecule("CCO")):
+        with pytest.raises(ImportError, match=r"reading SMILES needs RDKit: pip install 'gape\[bench\]'"):
+            read()
 
 
 def test_bad_smiles_are_reported_with_their_line(tmp_path):

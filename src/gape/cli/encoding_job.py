@@ -126,10 +126,10 @@ def _sum_up(
     for names in output_files(output)[1:]:
         typer.echo(f"{names}: the names of the nodes, line by line")
     if counts:
-        singular = counts[Status.LEAST_SQUARES] + counts[Status.SINGULAR]
+        # These are all: a graph that could not be solved has ended the command.
         typer.echo(
             f"certificates: {counts[Status.RUN_SUM]:,} converged (sum over all runs), "
-            f"{counts[Status.ALGEBRAIC]:,} algebraic only, {singular:,} singular (least squares)"
+            f"{counts[Status.ALGEBRAIC]:,} algebraic only, {counts[Status.LEAST_SQUARES]:,} singular (least squares)"
         )
         if counts[Status.ALGEBRAIC]:
             typer.echo(
@@ -137,6 +137,3 @@ def _sum_up(
                 "the sum is what you want, lower --damping below 1/ρ(A), make it a fraction of that by --relative, or "
                 "walk on --matrix random_walk"
             )
-        rest = sum(counts.values()) - counts[Status.RUN_SUM] - counts[Status.ALGEBRAIC] - singular
-        if rest:
-            typer.echo(f"not solved: {rest:,}")

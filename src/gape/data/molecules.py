@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gape.data.flat import Array, FlatGraphs, pointers
+from gape.files.smiles import rdkit
 
 #: Categories of the nine columns of atom features, for :class:`gape.nn.NodeInput`: atomic number, chirality, degree
 #: (with hydrogens), formal charge + 5, hydrogens, radical electrons, hybridisation, is aromatic, is in a ring. The
@@ -24,17 +25,12 @@ _HYBRIDISATIONS = ("UNSPECIFIED", "S", "SP", "SP2", "SP3", "SP3D", "SP3D2", "OTH
 
 @lru_cache(maxsize=1)
 def _chemistry() -> tuple[Any, dict[Any, int]]:
-    try:
-        from rdkit import Chem, RDLogger
-    except ImportError as error:
-        raise ImportError("reading SMILES needs RDKit: pip install 'gape[bench]'") from error
-    RDLogger.DisableLog("rdApp.*")  # type: ignore[attr-defined]
-    other = len(_HYBRIDISATIONS) - 1
+    chemistry, other = rdkit(), len(_HYBRIDISATIONS) - 1
     table = {
         kind: _HYBRIDISATIONS.index(name) if name in _HYBRIDISATIONS else other
-        for name, kind in Chem.HybridizationType.names.items()
+        for name, kind in chemistry.HybridizationType.names.items()
     }
-    return Chem, table
+    return chemistry, table
 
 
 def molecule(smiles: str) -> tuple[Array, Array, Array]:

@@ -19,7 +19,7 @@ def smiles_table(path: Path, header: list[str], rows: Iterable[tuple[int, list[s
 
     The molecules are named by the column ``graph`` if there is one, else counted from 0.
     """
-    chemistry = _rdkit()
+    chemistry = rdkit()
     bad = BadRows(path)
     column = header.index("smiles")
     sizes: list[int] = []
@@ -53,7 +53,8 @@ def smiles_table(path: Path, header: list[str], rows: Iterable[tuple[int, list[s
     return NamedGraphs(batch, batch.adjacency.local.numpy(), as_names(names), notes)
 
 
-def _rdkit() -> Any:
+def rdkit() -> Any:
+    """RDKit's ``Chem``; what it would print about molecules that it cannot read is ours to say."""
     try:
         from rdkit import Chem, RDLogger
     except ImportError as error:

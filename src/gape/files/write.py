@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from gape.atomic import replacing
+from gape.atomic import check_writable, replacing
 from gape.encodings.pairs import Pairs
 from gape.files.named import NamedGraphs
 
@@ -27,10 +27,8 @@ def check_output(path: str | os.PathLike[str], pairwise: bool) -> None:
             f"{path}: this encoding has a number for each pair of nodes, which {path.suffix} files have no place for; "
             "write it to a .npz file"
         )
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path}: there is no folder {path.parent}")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder")
+    for file in output_files(path):
+        check_writable(file)
     for names in output_files(path)[1:]:
         if names.exists() and not _is_names(names):
             raise ValueError(

@@ -228,7 +228,7 @@ def test_pyg_files_are_read_in_every_form_that_loads_safely(tmp_path):
     ("held", "complaint"),
     [
         ([], "got an empty list"),
-        ([1, 2], "cannot read a graph from the int 1"),
+        ([1, 2], "got a list of numbers that starts with 1"),
         (Data(edge_index=torch.tensor([[0, 1], [1, 9]]), num_nodes=3), r"edge 1 is \[1, 9\]"),
         (Data(x=torch.ones(3, 1)), "has no edge_index"),
     ],

@@ -25,6 +25,24 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path):
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
+def test_what_was_written_is_on_the_disk_before_it_takes_the_name(tmp_path, monkeypatch):
+    steps, fsync, replace = [], os.fsync, os.replace
+
+    def synced(file):
+        steps.append(os.fstat(file).st_ino)
+        fsync(file)
+
+    def renamed(source, target):
+        steps.append("rename")
+        replace(source, target)
+
+    monkeypatch.setattr("gape.atomic.os.fsync", synced)
+    monkeypatch.setattr("gape.atomic.os.replace", renamed)
+    with replacing(tmp_path / "a.txt") as temporary:
+        temporary.write_text("new")
+    assert steps == [(tmp_path / "a.txt").stat().st_ino, "rename"]
+
+
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "target").write_text("old")
     (tmp_path / "link").symlink_to("target")

@@ -28,8 +28,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path in the same folder, renamed to ``path`` if the block ends well and removed if it does not.
 
-    Renaming within a folder is one step for the file system: other processes see the old file or the new one. The
-    name is our own and not of :mod:`tempfile`, whose files others may not read.
+    Renaming within a folder is one step for the file system: other processes see the old file or the new one. What
+    was written is on the disk before, so that after a failure of power, too, it is one of them. The name is our own
+    and not of :mod:`tempfile`, whose files others may not read.
 
     Example:
         >>> import tempfile
@@ -44,6 +45,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

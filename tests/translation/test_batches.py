@@ -51,7 +51,7 @@ def test_the_same_text_gives_the_same_vocabulary_and_gets_back():
     assert len(vocabulary) == 60
     for line in (*text.source, *text.target):
         assert vocabulary.decode(vocabulary.encode(line)) == line
-    with pytest.raises(ValueError, match="cannot give a vocabulary of pieces=100000"):
+    with pytest.raises(ValueError, match="cannot give a vocabulary of 100000 pieces: at most"):
         Vocabulary.train(text, 100_000)
     with pytest.raises(ValueError, match="not a sentencepiece model"):
         Vocabulary(b"nonsense")

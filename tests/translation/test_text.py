@@ -38,7 +38,7 @@ def test_plain_and_compressed_files_read_alike(write):
     [
         ("a\nb\n", "A\n", r"a.en has 2 lines and .*a.vi has 1; .*a.vi ends after line 1"),
         ("a\n \nc\n", "A\nB\nC\n", r"a.en, line 2: the line is empty"),
-        ("a\nb\nc\n", "A\nB\n\n", r"a.vi, line 3: the line is empty.*--drop-empty"),
+        ("a\nb\nc\n", "A\nB\n\n", r"a.vi, line 3: the line is empty.*drop_empty=True leaves"),
         (b"a\nb\xff\n", "A\nB\n", r"a.en, line 2: byte 2 \(0xff\) is not UTF-8 in b'b\\xff'"),
         ("", "", "hold no pair of sentences"),
     ],

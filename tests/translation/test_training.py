@@ -424,6 +424,12 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
     own = ("train", "--data", tmp_path, "-o", tmp_path / "y")
     assert re.search(r"at most (\d+) \(--set pieces=\1\)", call(*own, "--set", "pieces=8000")[2])
     assert "name other endings by --languages …" in call(*own, "--languages", "de-fr")[2]
+    (tmp_path / "empty").mkdir()
+    for path in [*tmp_path.glob("*.en"), *tmp_path.glob("*.vi")]:
+        (tmp_path / "empty" / path.name).write_text("a\n\n")
+    empty = call("train", "--data", tmp_path / "empty", "-o", tmp_path / "y")[2]
+    assert "train.en, line 2: the line is empty" in empty
+    assert "In training text, --drop-empty leaves such pairs out" in empty
     evbnews = call("train", "--languages", "de-fr", "-o", tmp_path / "y")[2]
     assert "--languages is for a folder of your own; evbnews is en-vi" in evbnews
     assert "there is no position encoding 'gap'" in call("train", "-e", "gap", "-o", tmp_path / "y")[2]

@@ -15,7 +15,7 @@ from gape.walk import WalkMatrix
 # Entries of the matrices that are worked on together: a few of them fit into a processor's cache.
 ENTRIES = 1 << 17
 # Entries of the matrices that are made from the edges at once.
-PIECE = 1 << 24
+PART_ENTRIES = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +69,14 @@ def blocks(
         yield Block(graphs, nodes, flat[begin : begin + (last - first) * n * n].view(-1, n, n))
 
 
-def dense_pieces(graph: Graph) -> list[Graph]:
-    """The batch in runs of whole graphs whose dense matrices have at most ``PIECE`` entries; one for each thread."""
+def dense_parts(graph: Graph) -> list[Graph]:
+    """The batch in parts whose dense matrices have at most ``PART_ENTRIES`` entries; at least one for each thread."""
     squares = graph.sizes.square().cumsum(0)
     total = int(squares[-1])
-    pieces = max(-(-total // PIECE), min(torch.get_num_threads(), graph.num_graphs))
-    if pieces == 1:
+    parts = max(-(-total // PART_ENTRIES), min(torch.get_num_threads(), graph.num_graphs))
+    if parts == 1:
         return [graph]
-    ends = torch.searchsorted(squares, torch.arange(1, pieces, device=squares.device) * (total / pieces))
+    ends = torch.searchsorted(squares, torch.arange(1, parts, device=squares.device) * (total / parts))
     bounds = [0, *sorted({int(end) + 1 for end in ends.tolist()} - {graph.num_graphs}), graph.num_graphs]
     return [graph.slice(first, last) for first, last in pairwise(bounds)]
 

@@ -119,8 +119,8 @@ def test_a_graph_solved_by_least_squares_is_not_blamed_for_another(capsys, folde
     assert err.startswith("gape: graph large cannot be encoded; overflow: ")
 
 
-def test_pieces_give_what_the_whole_gives(capsys, folder, monkeypatch):
-    monkeypatch.setattr("gape.cli.encoding_job.PIECE", 4)
+def test_parts_give_what_the_whole_gives(capsys, folder, monkeypatch):
+    monkeypatch.setattr("gape.cli.encoding_job.PART_SIZE", 4)
     graph, _ = by_hand()
     for name in ("gape", "rw"):
         run(capsys, "friends.csv", "-e", name, "-o", "pe.npy")

@@ -1,4 +1,4 @@
-"""What ``gape encode`` does once it is clear what is wanted: read, encode piece by piece, write, sum up."""
+"""What ``gape encode`` does once it is clear what is wanted: read, encode part by part, write, sum up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gape.solvers.solution import AlgebraicOnlyWarning, SolveError, Status
 from gape.store import Store
 
 # Graphs are encoded in runs of about so many nodes and edges, so that the bar moves and all processors have work.
-PIECE = 1 << 18
+PART_SIZE = 1 << 18
 
 
 def run(
@@ -58,10 +58,10 @@ def run(
         found = []
         # Pairs are limited in memory by all graphs together, so they are encoded together.
         options = {setting.name: option(setting.name) for setting in fields(encoding)} | {"undirected": "--undirected"}
-        for piece, first in [(named.graph, 0)] if encoding.pairwise else _pieces(named.graph):
+        for part, first in [(named.graph, 0)] if encoding.pairwise else _parts(named.graph):
             with in_shell_words(options):
-                found.append(_encode(piece, encoding, Store() if cache else None, counts, named, first))
-            progress.advance(task, piece.num_graphs)
+                found.append(_encode(part, encoding, Store() if cache else None, counts, named, first))
+            progress.advance(task, part.num_graphs)
         values = _join(found)
         progress.reset(task, description=f"writing {output.name}", total=None)
         write_encoding(output, values, named, name=name.replace("-", "_"), settings=f"{name}: {encoding!r}")
@@ -69,13 +69,13 @@ def run(
         _sum_up(output, name, values, named, counts, [*named.notes, *notes])
 
 
-def _pieces(graph: Graph) -> Iterator[tuple[Graph, int]]:
+def _parts(graph: Graph) -> Iterator[tuple[Graph, int]]:
     """Runs of whole graphs, and the number of the first graph of each."""
     if graph.num_graphs == 1:
         yield graph, 0
         return
     edges = torch.bincount(graph.batch[graph.edge_index[0]], minlength=graph.num_graphs)
-    filled = ((graph.sizes + edges).cumsum(0) // PIECE).tolist()
+    filled = ((graph.sizes + edges).cumsum(0) // PART_SIZE).tolist()
     first = 0
     for i in range(1, graph.num_graphs + 1):
         if i == graph.num_graphs or filled[i] != filled[first]:
@@ -84,21 +84,21 @@ def _pieces(graph: Graph) -> Iterator[tuple[Graph, int]]:
 
 
 def _encode(
-    piece: Graph, encoding: Any, store: Store | None, counts: Counter[Status], named: NamedGraphs, first: int
+    part: Graph, encoding: Any, store: Store | None, counts: Counter[Status], named: NamedGraphs, first: int
 ) -> torch.Tensor | Pairs:
     if not hasattr(encoding, "solve"):
-        return store.encode(piece, encoding) if store is not None else encoding(piece)  # type: ignore[no-any-return]
+        return store.encode(part, encoding) if store is not None else encoding(part)  # type: ignore[no-any-return]
     # Encodings that solve an equation come with a certificate, which the store does not keep.
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AlgebraicOnlyWarning)  # the summary says it
-            solution = encoding.solve(piece)
+            solution = encoding.solve(part)
     except SolveError as error:
         failed = error.solution.failed[0]
         graph = "the graph" if named.graphs is None else f"graph {named.graphs[first + failed]!s}"
         raise ValueError(f"{graph} cannot be encoded; {error.solution.status[failed]}") from error
     counts.update(solution.counts())
-    return Pairs(solution.weights, piece.sizes) if encoding.pairwise else solution.weights
+    return Pairs(solution.weights, part.sizes) if encoding.pairwise else solution.weights
 
 
 def _join(found: list[Any]) -> torch.Tensor | Pairs:

@@ -66,15 +66,15 @@ class NodeEncoding(Encoding):
 
     def __call__(self, graph: Any) -> Tensor:
         graph = as_graph(graph)
-        return self.concatenate(map_threads(self.rows, self.pieces(graph)))
+        return self.concatenate(map_threads(self.rows, self.parts(graph)))
 
-    def pieces(self, graph: Graph) -> Sequence[Graph]:
-        """The batch in pieces of whole graphs that are encoded one by one, or side by side."""
+    def parts(self, graph: Graph) -> Sequence[Graph]:
+        """The batch in parts of whole graphs that are encoded one by one, or side by side."""
         return graph.parts
 
     @abstractmethod
     def rows(self, graph: Graph) -> Tensor:
-        """The rows of one piece."""
+        """The rows of one part."""
 
     def concatenate(self, rows: list[Tensor]) -> Tensor:
         return (rows[0] if len(rows) == 1 else torch.cat(rows)).to(self.dtype)

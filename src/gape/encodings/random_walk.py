@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.blocks import blocks, dense_pieces, refuse_above, spread_rows
+from gape.blocks import blocks, dense_parts, refuse_above, spread_rows
 from gape.encodings.base import NodeEncoding, at_least
 from gape.encodings.powers import PowerDiagonals
 from gape.graph import Graph
@@ -45,8 +45,8 @@ class RandomWalk(NodeEncoding):
         super().__post_init__()
         at_least(1, length=self.length)
 
-    def pieces(self, graph: Graph) -> list[Graph]:
-        return dense_pieces(graph)
+    def parts(self, graph: Graph) -> list[Graph]:
+        return dense_parts(graph)
 
     def rows(self, graph: Graph) -> Tensor:
         largest = int(graph.sizes.max()) if graph.num_graphs else 0

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from gape.blocks import dense_pieces, refuse_above
+from gape.blocks import dense_parts, refuse_above
 from gape.encodings.base import INTEGERS, PairEncoding, at_least
 from gape.encodings.hops import distance_type, hop_distances
 from gape.encodings.pairs import Pairs
@@ -57,22 +57,22 @@ class ShortestPath(PairEncoding):
     def __call__(self, graph: Any) -> Pairs:
         graph = as_graph(graph)
         pairs = _pairs(graph)
-        # Small graphs gain by pieces that stay in cache, dense ones by not cutting their many edges apart.
-        pieces = graph.parts if pairs < 64 * graph.num_nodes else _even_pieces(graph)
+        # Small graphs gain by parts that stay in cache, dense ones by not cutting their many edges apart.
+        parts = graph.parts if pairs < 64 * graph.num_nodes else _even_parts(graph)
         refuse_above(
             self.memory,
-            self._bytes_needed(pieces),
+            self._bytes_needed(parts),
             f"ShortestPath between {pairs} pairs of nodes",
             "encode fewer graphs at a time, or raise memory",
         )
-        found = map_threads(self._distances, pieces)
+        found = map_threads(self._distances, parts)
         return Pairs(found[0] if len(found) == 1 else torch.cat(found), graph.sizes)
 
-    def _bytes_needed(self, pieces: Sequence[Graph]) -> int:
-        """The result, tables of all pairs in two stages with a mask, and their padding in pieces side by side."""
+    def _bytes_needed(self, parts: Sequence[Graph]) -> int:
+        """The result, tables of all pairs in two stages with a mask, and their padding in parts side by side."""
         table = 2 * np.dtype(distance_type(self.cap)).itemsize + 1
-        pairs = [_pairs(piece) for piece in pieces]
-        padding = max(piece.num_nodes * int(piece.sizes.max()) - of for piece, of in zip(pieces, pairs, strict=True))
+        pairs = [_pairs(part) for part in parts]
+        padding = max(part.num_nodes * int(part.sizes.max()) - of for part, of in zip(parts, pairs, strict=True))
         return sum(pairs) * (self.dtype.itemsize + table) + torch.get_num_threads() * padding * table
 
     def _distances(self, part: Graph) -> torch.Tensor:
@@ -84,10 +84,10 @@ def _pairs(graph: Graph) -> int:
     return int(graph.sizes.square().sum())
 
 
-def _even_pieces(graph: Graph) -> list[Graph]:
-    """Dense pieces without much padding."""
-    pieces = []
-    for piece in dense_pieces(graph):
-        bounds = even_bounds(piece.sizes.tolist())
-        pieces += [piece] if len(bounds) == 2 else [piece.slice(a, b) for a, b in pairwise(bounds)]
-    return pieces
+def _even_parts(graph: Graph) -> list[Graph]:
+    """Dense parts without much padding."""
+    parts = []
+    for part in dense_parts(graph):
+        bounds = even_bounds(part.sizes.tolist())
+        parts += [part] if len(bounds) == 2 else [part.slice(a, b) for a, b in pairwise(bounds)]
+    return parts

@@ -15,8 +15,8 @@ from gape.solvers.gradient import BasisSystem, EdgeSystem, PseudoSystem, stein_s
 from gape.solvers.kronecker import Kronecker
 from gape.solvers.krylov import Krylov
 from gape.solvers.outcome import NO, UNKNOWN, YES, Outcome, code, lost_rows
-from gape.solvers.piece import Piece
 from gape.solvers.problem import Problem
+from gape.solvers.question import Question
 from gape.solvers.schur import Schur
 from gape.solvers.series import Series
 from gape.solvers.settle import settle
@@ -36,63 +36,63 @@ class Solved:
     solver: list[str]
 
 
-def solve_part(piece: Piece, solver: AnySolver, basis: Basis | None, out: Tensor | None = None) -> Solved:
+def solve_part(question: Question, solver: AnySolver, basis: Basis | None, out: Tensor | None = None) -> Solved:
     """One part: without gradients and rounded into ``out``, or with gradients if there is no ``out``."""
-    if piece.graph.num_nodes == 0:
-        return _without_solving(piece, Status.RUN_SUM, 0.0)
-    room = out if piece.automaton.final is None else None
-    problem = piece.problem(room, every_label=out is None and piece.automaton.initial.requires_grad)
+    if question.graph.num_nodes == 0:
+        return _without_solving(question, Status.RUN_SUM, 0.0)
+    room = out if question.automaton.final is None else None
+    problem = question.problem(room, every_label=out is None and question.automaton.initial.requires_grad)
     if not _finite(problem):
-        return _without_solving(piece, Status.NON_FINITE_INPUT, torch.nan, out)
+        return _without_solving(question, Status.NON_FINITE_INPUT, torch.nan, out)
     if basis is not None:
-        return _solve_by(basis, piece, problem, out)
+        return _solve_by(basis, question, problem, out)
     if isinstance(solver, Auto):
-        return _solve_as_suits(solver, piece, problem, out)
-    return _solve_in_sizes(solver, piece, problem, out)
+        return _solve_as_suits(solver, question, problem, out)
+    return _solve_in_sizes(solver, question, problem, out)
 
 
-def _solve_as_suits(auto: Auto, piece: Piece, problem: Problem, out: Tensor | None) -> Solved:
+def _solve_as_suits(auto: Auto, question: Question, problem: Problem, out: Tensor | None) -> Solved:
     """By what Auto picks; where iterations ran out of steps, once more by dense matrices."""
     apart = auto.apart(problem)
     if apart is not None:
-        return _solve_groups([apart.nonzero().flatten(), (~apart).nonzero().flatten()], piece, auto, out)
+        return _solve_groups([apart.nonzero().flatten(), (~apart).nonzero().flatten()], question, auto, out)
     picked = auto.pick(problem)
-    solved = _solve_in_sizes(picked, piece, problem, out)
+    solved = _solve_in_sizes(picked, question, problem, out)
     if isinstance(picked, Krylov | Series):
         failed = solved.outcome.status == code(Status.NOT_CONVERGED)
         failed &= problem.adjacency.sizes <= auto.dense_nodes
         if bool(failed.any()):
-            return _solve_again(solved, failed.nonzero().flatten(), piece, auto.dense(problem), out)
+            return _solve_again(solved, failed.nonzero().flatten(), question, auto.dense(problem), out)
     return solved
 
 
-def _solve_in_sizes(solver: Solver, piece: Piece, problem: Problem, out: Tensor | None) -> Solved:
+def _solve_in_sizes(solver: Solver, question: Question, problem: Problem, out: Tensor | None) -> Solved:
     """All graphs at once, or those of about the same size where the largest sets the price."""
     if isinstance(solver, Spectral | Schur):
         groups = near_sizes(problem.adjacency.sizes)
         if len(groups) > 1:
-            return _solve_groups(groups, piece, solver, out)
-    return _solve_by(solver, piece, problem, out)
+            return _solve_groups(groups, question, solver, out)
+    return _solve_by(solver, question, problem, out)
 
 
-def _solve_by(method: Solver | Basis, piece: Piece, problem: Problem, out: Tensor | None) -> Solved:
+def _solve_by(method: Solver | Basis, question: Question, problem: Problem, out: Tensor | None) -> Solved:
     """Run, settle what looks singular, attach gradients, read out by τ, round."""
-    automaton, part = piece.automaton, piece.graph
+    automaton, part = question.automaton, question.graph
     if problem.typed and not isinstance(method, FixedPoint | Kronecker):
         raise ValueError(f"transitions by type need FixedPoint, Kronecker or Auto, got {method!r}")
     with torch.no_grad():
         # Gradients of μ and α alone can go through a small projected equation.
-        small = out is None and not piece.learns_edges and piece.source is None
+        small = out is None and not question.learns_edges and question.source is None
         outcome, known, basis = _run(method, problem, small)
-        settle(outcome, piece)
+        settle(outcome, question)
         # Without a source there is nothing to sum.
         outcome.status[problem.source_norm == 0] = code(Status.RUN_SUM)
-    x = outcome.weights if out is not None else _differentiable(piece, problem, outcome, basis, known)
+    x = outcome.weights if out is not None else _differentiable(question, problem, outcome, basis, known)
     if automaton.final is not None:
         final = automaton.final.to(part.device)
         x = x * (final.T[part.labels] if automaton.labels > 1 else final[:, 0])
     if out is None:
-        x = x.to(piece.dtype)
+        x = x.to(question.dtype)
     elif x is not out:
         x = out.copy_(x)
     # Weights known to be far below the largest number are not looked at.
@@ -113,19 +113,19 @@ def _run(method: Solver | Basis, problem: Problem, small: bool) -> tuple[Outcome
     return method.run(problem), None, None
 
 
-def _solve_groups(groups: list[Tensor], piece: Piece, solver: AnySolver, out: Tensor | None) -> Solved:
+def _solve_groups(groups: list[Tensor], question: Question, solver: AnySolver, out: Tensor | None) -> Solved:
     """Groups of graphs, which are all there are, one after the other."""
-    solved = _without_solving(piece, Status.RUN_SUM, 0.0, out)
+    solved = _without_solving(question, Status.RUN_SUM, 0.0, out)
     for graphs in groups:
-        solved = _solve_again(solved, graphs, piece, solver, out)
+        solved = _solve_again(solved, graphs, question, solver, out)
     return solved
 
 
-def _solve_again(solved: Solved, graphs: Tensor, piece: Piece, solver: AnySolver, out: Tensor | None) -> Solved:
+def _solve_again(solved: Solved, graphs: Tensor, question: Question, solver: AnySolver, out: Tensor | None) -> Solved:
     """What was solved, with other answers for some of its graphs."""
-    rows = piece.graph.nodes_of(graphs)
+    rows = question.graph.nodes_of(graphs)
     room = None if out is None else out.new_empty(len(rows), out.shape[1])
-    again = solve_part(piece.select(graphs), solver, None, room)
+    again = solve_part(question.select(graphs), solver, None, room)
     solved.outcome.take(graphs, again.outcome)
     for graph, name in zip(graphs.tolist(), again.solver, strict=True):
         solved.solver[graph] = name
@@ -137,10 +137,10 @@ def _solve_again(solved: Solved, graphs: Tensor, piece: Piece, solver: AnySolver
 
 
 def _differentiable(
-    piece: Piece, problem: Problem, outcome: Outcome, basis: Basis | None, known: Tensor | None
+    question: Question, problem: Problem, outcome: Outcome, basis: Basis | None, known: Tensor | None
 ) -> Tensor:
     """The same weights, attached to the automaton's tensors and the edge weights."""
-    automaton, part, dtype = piece.automaton, piece.graph, problem.initial.dtype
+    automaton, part, dtype = question.automaton, question.graph, problem.initial.dtype
     singular = (outcome.unique == NO).nonzero().flatten()
     if basis is not None:
         if not basis.orthogonal and known is not None:
@@ -152,28 +152,28 @@ def _differentiable(
         if basis.orthogonal:
             return x
     else:
-        x = _on_edges(piece, EdgeSystem(problem), outcome.weights)
+        x = _on_edges(question, EdgeSystem(problem), outcome.weights)
     if not len(singular):
         return x
     # Where the equation is singular the settled weights stand, and gradients go through the pseudo-inverse.
-    alone, rows = piece.select(singular), part.nodes_of(singular)
+    alone, rows = question.select(singular), part.nodes_of(singular)
     again = _on_edges(alone, PseudoSystem(alone.problem()), outcome.weights[rows])
     return x.index_copy(0, rows, again)
 
 
-def _on_edges(piece: Piece, system: EdgeSystem, known: Tensor) -> Tensor:
+def _on_edges(question: Question, system: EdgeSystem, known: Tensor) -> Tensor:
     mu = system.problem.transition
-    transition = piece.automaton.transition.to(mu.device, mu.dtype)
-    values = system.problem.walk.entries()[2] if piece.learns_edges else None
-    return stein_solve(transition, piece.begin(transition.dtype), values, system, known=known)
+    transition = question.automaton.transition.to(mu.device, mu.dtype)
+    values = system.problem.walk.entries()[2] if question.learns_edges else None
+    return stein_solve(transition, question.begin(transition.dtype), values, system, known=known)
 
 
-def _without_solving(piece: Piece, status: Status, value: float, out: Tensor | None = None) -> Solved:
+def _without_solving(question: Question, status: Status, value: float, out: Tensor | None = None) -> Solved:
     """The outcome where there is nothing to solve, or nothing that could be."""
-    automaton, part = piece.automaton, piece.graph
+    automaton, part = question.automaton, question.graph
     values = torch.full((3, part.num_graphs), value, dtype=torch.float64, device=part.device)
     if out is None:
-        out = torch.empty(part.num_nodes, automaton.states, dtype=piece.dtype, device=part.device)
+        out = torch.empty(part.num_nodes, automaton.states, dtype=question.dtype, device=part.device)
     weights = out
     weights.fill_(value)
     unique = torch.full((part.num_graphs,), YES if status.ok else UNKNOWN, device=part.device)

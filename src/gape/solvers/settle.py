@@ -10,15 +10,15 @@ from torch import Tensor
 from gape.solvers.deflation import deflatable, deflated
 from gape.solvers.kronecker import Kronecker
 from gape.solvers.outcome import CONSISTENT, NO, Outcome, below_one, code
-from gape.solvers.piece import Piece
 from gape.solvers.problem import Problem
+from gape.solvers.question import Question
 from gape.solvers.solution import Status
 
 # Up to so many unknowns the dense system settles it; beyond, LSMR (Fong & Saunders, 2011).
 DENSE_UNKNOWNS = 4096
 
 
-def settle(outcome: Outcome, piece: Piece) -> None:
+def settle(outcome: Outcome, question: Question) -> None:
     """Settle the graphs of an outcome whose status is a suspicion (see :class:`Outcome`).
 
     Also those whose weights are so large that rounding has left few digits, if they are small enough for the dense
@@ -27,27 +27,27 @@ def settle(outcome: Outcome, piece: Piece) -> None:
     if outcome.settled:
         return
     outcome.settled = True
-    coarse = (outcome.residual > CONSISTENT) & (piece.graph.sizes * piece.automaton.states <= DENSE_UNKNOWNS)
+    coarse = (outcome.residual > CONSISTENT) & (question.graph.sizes * question.automaton.states <= DENSE_UNKNOWNS)
     solved = (outcome.status == code(Status.RUN_SUM)) | (outcome.status == code(Status.ALGEBRAIC))
     suspects = ((outcome.status == code(Status.SINGULAR)) | (coarse & solved)).nonzero().flatten()
     if not len(suspects):
         return
-    if deflatable(piece.problem()):
-        together, done = deflated(piece.select(suspects).problem())
+    if deflatable(question.problem()):
+        together, done = deflated(question.select(suspects).problem())
         outcome.take(suspects, together)
-        outcome.weights[piece.graph.nodes_of(suspects)] = together.weights
+        outcome.weights[question.graph.nodes_of(suspects)] = together.weights
         suspects = suspects[~done]
     for i in suspects.tolist():
-        _settle_one(outcome, piece, i)
+        _settle_one(outcome, question, i)
 
 
-def _settle_one(outcome: Outcome, piece: Piece, i: int) -> None:
-    problem = piece.alone(i).problem()
-    nodes = slice(int(piece.graph.ptr[i]), int(piece.graph.ptr[i + 1]))
+def _settle_one(outcome: Outcome, question: Question, i: int) -> None:
+    problem = question.alone(i).problem()
+    nodes = slice(int(question.graph.ptr[i]), int(question.graph.ptr[i + 1]))
     if problem.source.numel() <= DENSE_UNKNOWNS:
         dense = Kronecker(DENSE_UNKNOWNS).run(problem)
         outcome.weights[nodes] = dense.weights
-        outcome.take(torch.tensor([i], device=piece.graph.device), dense)
+        outcome.take(torch.tensor([i], device=question.graph.device), dense)
         return
     weights, residual, optimal = _lsmr(problem)
     outcome.weights[nodes] = weights

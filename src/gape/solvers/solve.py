@@ -15,9 +15,9 @@ from gape.solvers.auto import Auto
 from gape.solvers.basis import Basis
 from gape.solvers.outcome import NO, RADIUS_KINDS, STATUSES, YES
 from gape.solvers.part import AnySolver, Solved, solve_part
-from gape.solvers.piece import Piece, as_source
 from gape.solvers.prepare import GraphBasis
 from gape.solvers.problem import check_fit, rounded_dtype
+from gape.solvers.question import Question, as_source
 from gape.solvers.solution import Solution, Status
 from gape.solvers.verdict import check_on_singular, raise_or_warn
 from gape.threads import map_threads
@@ -84,25 +84,25 @@ def _solve(
 ) -> Solution:
     check_fit(automaton, graph, labels=source is None or automaton.final is not None)
     dtype = rounded_dtype(automaton, dtype)
-    whole = Piece(automaton, graph, matrix, dtype, None if source is None else as_source(source, automaton, graph))
-    pieces: list[tuple[Piece, Basis | None]] = [(piece, None) for piece in whole.parts]
+    whole = Question(automaton, graph, matrix, dtype, None if source is None else as_source(source, automaton, graph))
+    questions: list[tuple[Question, Basis | None]] = [(question, None) for question in whole.parts]
     if basis is not None:
         if source is not None:
             raise ValueError("a basis follows labels, and a source goes by none; leave out basis or source")
         basis.check(automaton, graph, matrix)
-        pieces = list(zip(replace(whole, graph=basis.graph).parts, basis.parts, strict=True))
+        questions = list(zip(replace(whole, graph=basis.graph).parts, basis.parts, strict=True))
     if torch.is_grad_enabled() and whole.requires_grad:
-        solved = [solve_part(piece, solver, ready) for piece, ready in pieces]
-        weights = torch.cat([piece.weights for piece in solved])
+        solved = [solve_part(question, solver, ready) for question, ready in questions]
+        weights = torch.cat([answer.weights for answer in solved])
     else:
         weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype, device=graph.device)
-        rows = torch.split(weights, [piece.graph.num_nodes for piece, _ in pieces])
+        rows = torch.split(weights, [question.graph.num_nodes for question, _ in questions])
 
-        def solve_piece(i: int) -> Solved:
-            piece, ready = pieces[i]
-            return solve_part(piece, solver, ready, out=rows[i])
+        def solve_one(i: int) -> Solved:
+            question, ready = questions[i]
+            return solve_part(question, solver, ready, out=rows[i])
 
-        solved = map_threads(solve_piece, range(len(pieces)))
+        solved = map_threads(solve_one, range(len(questions)))
     return _collect(weights, solved, on_singular)
 
 

@@ -64,12 +64,12 @@ def walk_basis(
             f"a complete basis{' (which directed graphs need)' if general else ''} of {largest} nodes does not fit "
             f"into vectors={vectors}; raise vectors, or take vectors=None for a whole data set"
         )
-    pieces, first = [], 0
+    tables, first = [], 0
     for part in graph.parts:
         walk = unit_walk(part, matrix, radius[first : first + part.num_graphs])
-        pieces.append(_part(walk, room, complete, general))
+        tables.append(_part(walk, room, complete, general))
         first += part.num_graphs
-    joined = {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
+    joined = {name: torch.cat([table[name] for table in tables]) for name in tables[0]}
     return replace(found, **joined)
 
 

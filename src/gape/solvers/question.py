@@ -15,7 +15,7 @@ from gape.solvers.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class Question:
     """An automaton on one part of a batch, with all that may require gradients.
 
     Args:
@@ -33,7 +33,7 @@ class Piece:
     source: Tensor | None = None
 
     @property
-    def parts(self) -> list[Piece]:
+    def parts(self) -> list[Question]:
         """The same on each part of the batch, see :attr:`Graph.parts`."""
         parts = self.graph.parts
         if self.source is None:
@@ -45,12 +45,12 @@ class Piece:
         """The equation, without gradients."""
         return Problem.of(self.automaton, self.graph, self.matrix, out, every_label, self.source)
 
-    def select(self, graphs: Tensor) -> Piece:
+    def select(self, graphs: Tensor) -> Question:
         """The same on some of the graphs, in the order they have here."""
         source = None if self.source is None else self.source[self.graph.nodes_of(graphs)]
         return replace(self, graph=self.graph.select(graphs), source=source)
 
-    def alone(self, i: int) -> Piece:
+    def alone(self, i: int) -> Question:
         """The same on graph i."""
         nodes = slice(int(self.graph.ptr[i]), int(self.graph.ptr[i + 1]))
         source = None if self.source is None else self.source[nodes]

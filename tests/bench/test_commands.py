@@ -60,6 +60,8 @@ def test_bench_refuses_what_makes_no_sense(capsys, tmp_path):
         (("table", "--set", "lr=1e-3", "--set", "csl:lr=2e-3"), "lr was set twice, to '1e-3' and to '2e-3'"),
         (("table", "speed"), "there is no table 'speed'"),
         (("table", "--task", "cycle"), "there is no task 'cycle'"),
+        (("table", "--plot", str(tmp_path / "x.svg")), "a figure is a .png, .pdf, .html file, got 'x.svg'"),
+        (("table", "graph-runtime", "--plot", str(tmp_path / "x.png")), "--plot is for tables of graph tasks"),
         (("figure", "speed"), "there is no figure 'speed'"),
         (("figure", "rw-pprp", "-o", str(tmp_path / "x.svg")), "a figure is a .png, .pdf, .html file, got 'x.svg'"),
     ):
@@ -148,6 +150,15 @@ def test_figures_are_drawn_in_three_formats(capsys, tmp_path, name):
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / f"{name}.pdf").read_bytes().startswith(b"%PDF")
     assert "plotly.js v" in (tmp_path / f"{name}.html").read_text()
+
+
+def test_a_table_is_drawn_and_printed(capsys, tmp_path):
+    results = str(Path(__file__).parents[2] / "results")
+    words = ("table", "--task", "csl,zinc", "--results", results, "--runs", str(tmp_path / "none"))
+    code, out, _ = answer(capsys, *words, "--plot", str(tmp_path / "table.png"))
+    assert code == 0
+    assert "GAPE**max" in out
+    assert (tmp_path / "table.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("name", ["rw-pprp", "csl-labels"])

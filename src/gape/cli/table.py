@@ -29,6 +29,9 @@ def table(
         str, typer.Option("--format", help="text, markdown, brief (Markdown, a line a row), latex or csv.")
     ] = "text",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the figures, too: a .png, .pdf or .html file. For tables of graph tasks.")
+    ] = None,
     task: Annotated[str | None, typer.Option(help="Columns, separated by commas.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Rows, separated by commas.")] = None,
     set_: Annotated[
@@ -58,6 +61,11 @@ def table(
 
     if output is not None:
         check_writable(output)
+    if plot is not None:
+        from gape.bench.report.files import check_suffix
+
+        check_suffix(plot)
+        check_writable(plot)
     if not measure and not results.is_dir() and not runs.is_dir():
         raise FileNotFoundError(
             f"there is no folder {results} and no folder {runs} here, so there are no figures of ours to show: train "
@@ -67,7 +75,7 @@ def table(
     if measure and name != "graph-runtime":
         raise ValueError(f"--measure is for graph-runtime, got {name}; its figures come from training")
     if name in ("graph-runtime", "translation"):
-        for option, given in (("--task", task), ("--encoding", encoding), ("--set", set_)):
+        for option, given in (("--task", task), ("--encoding", encoding), ("--set", set_), ("--plot", plot)):
             if given and not (measure and option == "--task"):
                 raise ValueError(f"{option} is for tables of graph tasks; {name} is shown whole")
     if name == "graph-runtime":
@@ -90,6 +98,10 @@ def table(
             runs,
             results,
         )
+    if plot is not None:
+        from gape.bench.report.dots import draw_table
+
+        draw_table(made, plot)
     shown = render(made, format_)
     if output is None:
         typer.echo(shown, nl=False)

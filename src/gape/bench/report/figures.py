@@ -7,7 +7,8 @@ from pathlib import Path
 
 import torch
 
-from gape.bench.report.panels import SUFFIXES, Panel, draw
+from gape.bench.report.files import SUFFIXES
+from gape.bench.report.panels import Panel, draw
 from gape.data import Cycles
 from gape.data.csl import NODES, circular_skip_link
 from gape.encodings import GAPE, make

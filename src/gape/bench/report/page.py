@@ -11,7 +11,7 @@ from gape.atomic import replacing
 from gape.bench.cell import Cell
 from gape.bench.report.curves import learning_curves
 from gape.bench.report.drawing import drawn_encodings
-from gape.bench.report.panels import CONFIG
+from gape.bench.report.files import CONFIG
 from gape.bench.rows import find
 from gape.bench.tables.table import Table
 from gape.data import load

@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gape.atomic import replacing
-
-SUFFIXES = (".png", ".pdf", ".html")
-#: Of figures in the browser: no row of buttons, which lies over titles; dragging zooms, a double click goes back.
-CONFIG = {"displayModeBar": False, "responsive": True}
+from gape.bench.report.files import blank, write
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +33,7 @@ class Panel:
 
 def draw(panels: Sequence[Panel], title: str, path: Path) -> None:
     """Write a PNG or PDF file, or a page of its own with all that it needs."""
-    if path.suffix not in SUFFIXES:
-        raise ValueError(f"a figure is a {', '.join(SUFFIXES)} file, got {path.name!r}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".html":
-        page = interactive(panels, title).to_html(include_plotlyjs=True, full_html=True, config=CONFIG)
-        with replacing(path) as temporary:
-            temporary.write_text(page, encoding="utf-8")
-    else:
-        _print(panels, title, path)
+    write(path, lambda: _printed(panels, title), lambda: interactive(panels, title))
 
 
 def interactive(panels: Sequence[Panel], title: str) -> Any:
@@ -71,14 +59,10 @@ def interactive(panels: Sequence[Panel], title: str) -> Any:
     return figure
 
 
-def _print(panels: Sequence[Panel], title: str, path: Path) -> None:
-    # Figure itself rather than pyplot: no window, no global state.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+def _printed(panels: Sequence[Panel], title: str) -> Any:
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(4.2 * len(panels), 5.0), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank(4.2 * len(panels), 5.0)
     for place, panel in enumerate(panels, start=1):
         axes = figure.add_subplot(1, len(panels), place)
         rows, columns = panel.values.shape
@@ -88,5 +72,4 @@ def _print(panels: Sequence[Panel], title: str, path: Path) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         figure.colorbar(image, ax=axes)
     figure.suptitle(title)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=160, format=path.suffix.removeprefix("."))
+    return figure

@@ -29,6 +29,15 @@ def printed(table: str, row: str, column: str) -> float | str | None:
     return found
 
 
+def meant(row: str, column: str, value: float) -> float:
+    """The same in the unit of its column: without an encoding CSL is printed as a fraction, all else in percent.
+
+    >>> meant("Baseline", "CSL", 0.10), meant("GAPE", "CSL", 10.0)
+    (10.0, 10.0)
+    """
+    return 100 * value if (row, column) == ("Baseline", "CSL") else value
+
+
 def logged(row: str, column: str) -> float | None:
     """The mean at best validation in the authors' logs, which the paper says it prints.
 

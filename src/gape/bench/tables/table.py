@@ -12,7 +12,7 @@ from gape.bench.cell import Cell, in_one_word
 from gape.bench.collect import data_of
 from gape.bench.protocol import TASKS
 from gape.bench.tables.layouts import ColumnOf, Layout, RowOf, layout
-from gape.bench.tables.paper import logged, printed
+from gape.bench.tables.paper import logged, meant, printed
 from gape.bench.tables.significance import best
 from gape.bench.tables.summary import RULES, Summary, summarise
 from gape.data import task_of
@@ -23,11 +23,21 @@ PAPER, LOGS = "paper", "authors' logs, best validation"
 
 @dataclass(frozen=True)
 class Entry:
-    """One figure of a table: its text, whether it is among the best of its column, and the numbers behind it."""
+    """One figure of a table: its text, whether it is among the best of its column, and the numbers behind it.
+
+    Ours have a summary over seeds, those of others a value.
+    """
 
     text: str
     bold: bool = False
     summary: Summary | None = None
+    value: float | None = None
+
+    @property
+    def number(self) -> float | None:
+        """What to draw: the mean, or the value; None where there is nothing finite."""
+        found = self.value if self.summary is None else self.summary.mean
+        return found if found is not None and math.isfinite(found) else None
 
 
 @dataclass(frozen=True)
@@ -185,15 +195,20 @@ def _entry(summary: Summary | None, bold: bool) -> Entry:
 
 
 def _printed(name: str, row: str, task: str) -> Entry:
-    value = printed(name, row, TASKS[task].title)
+    title = TASKS[task].title
+    value = printed(name, row, title)
     if value is None or isinstance(value, str):
         return Entry(value or "–")
-    return Entry(f"{value:.{3 if _lower(task) else 2}f}")
+    return Entry(_rounded(value, task), value=meant(row, title, value))
 
 
 def _logged(row: str, task: str) -> Entry:
     value = logged(row, TASKS[task].title)
-    return Entry("–" if value is None else f"{value:.{3 if _lower(task) else 2}f}")
+    return Entry("–") if value is None else Entry(_rounded(value, task), value=value)
+
+
+def _rounded(value: float, task: str) -> str:
+    return f"{value:.{3 if _lower(task) else 2}f}"
 
 
 def _notes(

@@ -1,21 +1,11 @@
 """What several tests of the data sets share."""
 
-import os
 from pathlib import Path
 
 import networkx as nx
 import pytest
 
 from gape.data import GraphDataset
-
-
-@pytest.fixture
-def real_data() -> Path:
-    """The folder with real data; tests that need it are skipped without it."""
-    folder = os.environ.get("GAPE_DATA")
-    if not folder:
-        pytest.skip("GAPE_DATA is not set: no real data to read")
-    return Path(folder)
 
 
 @pytest.fixture(autouse=True)

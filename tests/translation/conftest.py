@@ -1,8 +1,6 @@
 """What the tests of translation share: small models and a small language to learn."""
 
-import os
 import random
-from pathlib import Path
 
 import pytest
 import torch
@@ -10,15 +8,6 @@ import torch
 from gape.nn.sequence import ModelSettings, Transformer
 from gape.translation.corpus import Corpus
 from gape.translation.splits import Splits
-
-
-@pytest.fixture
-def real_data() -> Path:
-    """The folder with real data; tests that need it are skipped without it."""
-    folder = os.environ.get("GAPE_DATA")
-    if not folder:
-        pytest.skip("GAPE_DATA is not set: no real data to read")
-    return Path(folder)
 
 
 @pytest.fixture

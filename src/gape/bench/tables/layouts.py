@@ -202,7 +202,7 @@ _TABLES: Mapping[str, Layout] = {
         ),
     ),
     "sizes": Layout(
-        f"What sizes give away: {_WHAT}",
+        f"CYCLES-V, clean and as released: {_WHAT}",
         (
             *_as_in_comparison("none"),
             RowOf("Baseline, LayerNorm", "none", {"norm": "layer"}),

@@ -219,7 +219,7 @@ def _notes(
         "Bold: the best of its column and, of rows with several seeds, what a t-test (p = 0.05) does not tell from it, "
         "separately for each rule. One seed says nothing about small differences.",
         "[n]: number of seeds where it is not four. Best validation: metric over the whole test set; last epoch: as "
-        "published, which for ↓ and for classes of nodes is a mean over batches.",
+        "published, which for ↓ and for classes of nodes is a mean over batches; so are the authors' logs.",
     ]
     if any(found is not None and found.by_time for found in figures.values()):
         notes.append("†: a run was stopped by time, not by the schedule.")

@@ -193,7 +193,7 @@ _TABLES: Mapping[str, Layout] = {
     "directed": Layout(
         f"Is there a directed 4-cycle? {_WHAT}",
         (
-            *_as_in_comparison("none", "rw", "gape"),
+            *_as_in_comparison("none", "spd", "rw", "gape"),
             RowOf("GAPE, γ = 0.8/ρ(A)", "gape", _RELATIVE),
         ),
         (

@@ -269,8 +269,8 @@ def test_a_batch_cut_anywhere_and_joined_is_the_batch(drawn, seed):
     rng = np.random.default_rng(seed)
     batch = drawn.batch(rng).with_labels(rng.integers(0, 3, sum(drawn.sizes)))
     cuts = sorted({0, batch.num_graphs, *rng.integers(0, batch.num_graphs + 1, 2).tolist()})
-    pieces = [batch.slice(a, b) for a, b in pairwise(cuts)]
-    assert_same(Graph.union(pieces), batch)
+    parts = [batch.slice(a, b) for a, b in pairwise(cuts)]
+    assert_same(Graph.union(parts), batch)
 
 
 @given(drawn_graphs(max_graphs=6), st.integers(0, 2**32))

@@ -70,7 +70,7 @@ def blocks(
 
 
 def dense_parts(graph: Graph) -> list[Graph]:
-    """The batch in parts whose dense matrices have at most ``PART_ENTRIES`` entries; at least one for each thread."""
+    """The batch in parts whose dense matrices have about ``PART_ENTRIES`` entries, if possible one for each thread."""
     squares = graph.sizes.square().cumsum(0)
     total = int(squares[-1])
     parts = max(-(-total // PART_ENTRIES), min(torch.get_num_threads(), graph.num_graphs))

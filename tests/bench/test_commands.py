@@ -61,7 +61,10 @@ def test_bench_refuses_what_makes_no_sense(capsys, tmp_path):
         (("table", "speed"), "there is no table 'speed'"),
         (("table", "--task", "cycle"), "there is no task 'cycle'"),
         (("table", "--plot", str(tmp_path / "x.svg")), "a figure is a .png, .pdf, .html file, got 'x.svg'"),
-        (("table", "graph-runtime", "--plot", str(tmp_path / "x.png")), "--plot is for tables of graph tasks"),
+        (
+            ("table", "graph-runtime", "--plot", str(tmp_path / "x.png")),
+            "--plot draws tables of graph tasks",
+        ),
         (("figure", "speed"), "there is no figure 'speed'"),
         (("figure", "rw-pprp", "-o", str(tmp_path / "x.svg")), "a figure is a .png, .pdf, .html file, got 'x.svg'"),
     ):
@@ -159,6 +162,26 @@ def test_a_table_is_drawn_and_printed(capsys, tmp_path):
     assert code == 0
     assert "GAPE**max" in out
     assert (tmp_path / "table.png").read_bytes().startswith(b"\x89PNG")
+    page = tmp_path / "table.html"
+    assert answer(capsys, *words, "--plot", str(page))[0] == 0
+    assert "the paper prints 0.10 for 10 %" in page.read_text()
+
+
+def test_nothing_is_drawn_where_the_command_fails(capsys, tmp_path):
+    picture, empty = tmp_path / "x.png", tmp_path / "empty"
+    empty.mkdir()
+    for words, message in (
+        (("--format", "html"), "format must be one of"),
+        (("-o", str(picture)), f"--plot and --output both name {picture}; name two files"),
+        (("learned", "--results", str(empty), "--runs", str(empty)), "the table learned has no figure to draw"),
+    ):
+        code, _, err = answer(capsys, "table", *words, "--plot", str(picture))
+        assert code == 2, words
+        assert message in err
+        assert not picture.exists()
+    code, _, err = answer(capsys, "table", "--plot", str(tmp_path / "none" / "x.png"))
+    assert code == 2
+    assert "there is no folder" in err
 
 
 @pytest.mark.parametrize("name", ["rw-pprp", "csl-labels"])

@@ -62,10 +62,11 @@ def table(
     if output is not None:
         check_writable(output)
     if plot is not None:
-        from gape.bench.report.files import check_suffix
+        from gape.bench.report.files import check_figure
 
-        check_suffix(plot)
-        check_writable(plot)
+        check_figure(plot)
+        if output is not None and plot.resolve() == output.resolve():
+            raise ValueError(f"--plot and --output both name {plot}; name two files")
     if not measure and not results.is_dir() and not runs.is_dir():
         raise FileNotFoundError(
             f"there is no folder {results} and no folder {runs} here, so there are no figures of ours to show: train "
@@ -75,9 +76,11 @@ def table(
     if measure and name != "graph-runtime":
         raise ValueError(f"--measure is for graph-runtime, got {name}; its figures come from training")
     if name in ("graph-runtime", "translation"):
-        for option, given in (("--task", task), ("--encoding", encoding), ("--set", set_), ("--plot", plot)):
+        for option, given in (("--task", task), ("--encoding", encoding), ("--set", set_)):
             if given and not (measure and option == "--task"):
                 raise ValueError(f"{option} is for tables of graph tasks; {name} is shown whole")
+        if plot is not None:
+            raise ValueError(f"--plot draws tables of graph tasks, such as graph-performance, and {name} is none")
     if name == "graph-runtime":
         from gape.bench.runtime.table import chosen_workloads, measure_runtimes, runtime_table
 
@@ -98,11 +101,11 @@ def table(
             runs,
             results,
         )
+    shown = render(made, format_)
     if plot is not None:
         from gape.bench.report.dots import draw_table
 
         draw_table(made, plot)
-    shown = render(made, format_)
     if output is None:
         typer.echo(shown, nl=False)
     else:

@@ -186,10 +186,10 @@ class PseudoSystem(EdgeSystem):
         return [torch.linalg.pinv(system, atol=SINGULAR_GAP) for system in systems]
 
     def solve(self, transition: Tensor, source: Tensor, adjoint: bool) -> Tensor:
-        pieces = torch.split(source, self.problem.adjacency.sizes.tolist())
+        sources = torch.split(source, self.problem.adjacency.sizes.tolist())
         solved = [
-            ((inverse.mH if adjoint else inverse) @ piece.reshape(-1)).reshape(piece.shape)
-            for inverse, piece in zip(self._inverses, pieces, strict=True)
+            ((inverse.mH if adjoint else inverse) @ each.reshape(-1)).reshape(each.shape)
+            for inverse, each in zip(self._inverses, sources, strict=True)
         ]
         return torch.cat(solved)
 

@@ -147,11 +147,11 @@ def solve_matrix(h: Tensor, mu: Tensor, form: Triangular, source: Tensor, *, upp
     """``Y`` with ``Y = H Y μ + S`` for ``h`` ``[P, J, J]``, upper triangular or not, and ``source`` ``[P, J, k]``."""
     step = max(1, BLOCK // max(1, h.shape[-1] ** 2 * (source.shape[-1] if form.normal else 1)))
     real = not (source.is_complex() or mu.is_complex() or h.is_complex())
-    pieces = []
+    solved = []
     for start in range(0, len(h), step):
         block, right = h[start : start + step].to(torch.complex128), source[start : start + step].to(torch.complex128)
-        pieces.append(_solve_block(block, form, right @ form.vectors, upper) @ form.vectors.mH)
-    y = torch.cat(pieces) if pieces else source.to(torch.complex128)
+        solved.append(_solve_block(block, form, right @ form.vectors, upper) @ form.vectors.mH)
+    y = torch.cat(solved) if solved else source.to(torch.complex128)
     return y.real if real else y
 
 

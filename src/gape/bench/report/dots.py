@@ -2,112 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gape.bench.report.files import blank, write
 from gape.bench.tables.summary import RULES
-from gape.bench.tables.table import LOGS, PAPER, Entry, Table
+from gape.bench.tables.table import LOGS, PAPER, Table
 
 #: Panels side by side.
 ACROSS = 4
+_OURS, _THEIRS = "#1f5fa8", "#d9730d"
+# Errors that differ by more than this factor are drawn on a logarithmic axis, with ticks at 1, 2 and 5 times 10ⁿ.
+_WIDE = 5.0
+_TICKS = [digit * 10.0**power for power in range(-9, 10) for digit in (1, 2, 5)]
 
 
 @dataclass(frozen=True)
 class _Look:
-    """Of one kind of figure: name, colour, filled or hollow, and the shape in Matplotlib's and in Plotly's words."""
+    """How one kind of figure is drawn: its name, colour, filled or hollow, and where, below the line of its row.
+
+    Ours stand a little above the line and the others below, so that neither hides the other.
+    """
 
     name: str
     colour: str
     filled: bool
-    printed: str
-    browser: str
+    below: float
+
+    @property
+    def printed(self) -> str:
+        return "o" if self.colour == _OURS else "D"
+
+    @property
+    def in_browser(self) -> str:
+        return f"{'circle' if self.colour == _OURS else 'diamond'}{'' if self.filled else '-open'}"
 
 
-_OURS, _THEIRS = "#1f5fa8", "#d9730d"
 # Filled at best validation, hollow at the last epoch, which is what the paper prints.
 _LOOKS = {
-    RULES["best_validation"]: _Look("ours, best validation", _OURS, True, "o", "circle"),
-    RULES["last_epoch"]: _Look("ours, last epoch", _OURS, False, "o", "circle-open"),
-    LOGS: _Look(LOGS, _THEIRS, True, "D", "diamond"),
-    PAPER: _Look(PAPER, _THEIRS, False, "D", "diamond-open"),
+    RULES["best_validation"]: _Look("ours, best validation", _OURS, True, -0.15),
+    RULES["last_epoch"]: _Look("ours, last epoch", _OURS, False, -0.15),
+    LOGS: _Look(LOGS, _THEIRS, True, 0.15),
+    PAPER: _Look(PAPER, _THEIRS, False, 0.15),
 }
-# Ours stand a little above the line of their row and the others below it, so that neither hides the other.
-_APART = 0.15
-# Of axes of errors, which are logarithmic.
-_TICKS = [digit * 10.0**power for power in range(-4, 3) for digit in (1, 2, 5)]
+
+
+@dataclass(frozen=True)
+class Dots:
+    """The figures of one kind in one column: their rows, and of each the number, the deviation and the text."""
+
+    kind: str
+    rows: list[str]
+    numbers: list[float]
+    spreads: list[float]
+    texts: list[str]
+
+    @property
+    def look(self) -> _Look:
+        return _LOOKS[self.kind]
+
+
+def dots(table: Table, column: int) -> list[Dots]:
+    """What one column shows, kind by kind, without what is missing or not finite.
+
+    >>> from gape.bench.tables.table import Entry
+    >>> lines = (("RW", "paper", (Entry("80.00", value=80.0),)), ("LAPE", "paper", (Entry("missing"),)))
+    >>> [(found.kind, found.rows, found.numbers) for found in dots(Table("t", "", ("CSL ↑",), lines, ()), 0)]
+    [('paper', ['RW'], [80.0])]
+    """
+    drawn = []
+    for kind in _LOOKS:
+        found = Dots(kind, [], [], [], [])
+        for row, what, entries in table.lines:
+            entry = entries[column]
+            if what == kind and entry.number is not None:
+                found.rows.append(row)
+                found.numbers.append(entry.number)
+                found.spreads.append(0.0 if entry.summary is None else entry.summary.deviation or 0.0)
+                found.texts.append(f"{row}, {found.look.name}: {entry.text}")
+        if found.rows:
+            drawn.append(found)
+    return drawn
 
 
 def draw_table(table: Table, path: Path) -> None:
-    """Write a PNG or PDF file, or a page of its own, of a table of test figures.
+    """Write a PNG or PDF file, or a page of its own with the notes, of a table of test figures.
 
     Args:
         table: of graph tasks, see :func:`gape.bench.tables.table.comparison`.
         path: its ending says which.
     """
-    write(path, lambda: printed(table), lambda: interactive(table))
-
-
-def dots(table: Table, column: int) -> Iterator[tuple[str, list[tuple[str, Entry]]]]:
-    """Of one column, for each kind of figure, the rows that have one.
-
-    >>> entries = (Entry("80.00 [1]", value=80.0),), (Entry("missing"),)
-    >>> lines = (("RW", "paper", entries[0]), ("LAPE", "paper", entries[1]))
-    >>> [(kind, [row for row, _ in found]) for kind, found in dots(Table("t", "", ("CSL ↑",), lines, ()), 0)]
-    [('paper', ['RW'])]
-    """
-    for kind in _LOOKS:
-        found = [(row, entries[column]) for row, what, entries in table.lines if what == kind]
-        if shown := [(row, entry) for row, entry in found if entry.number is not None]:
-            yield kind, shown
-
-
-def _rows(table: Table) -> list[str]:
-    return list(dict.fromkeys(row for row, *_ in table.lines))
-
-
-def _spread(entry: Entry) -> float:
-    """Half the length of the bar through a dot."""
-    return 0.0 if entry.summary is None else entry.summary.deviation or 0.0
-
-
-def _errors(table: Table, column: int) -> bool:
-    """Whether the column has errors, which are drawn on a logarithmic scale, and not percentages."""
-    return table.columns[column].endswith("↓")
+    if not any(dots(table, column) for column in range(len(table.columns))):
+        raise ValueError(
+            f"the table {table.name} has no figure to draw: train with `gape bench`, or name the folder of results "
+            "by --results"
+        )
+    write(path, lambda: printed(table), lambda: interactive(table), table.notes)
 
 
 def printed(table: Table) -> Any:
     """As a Matplotlib figure."""
     from matplotlib.ticker import FixedLocator, StrMethodFormatter
 
-    rows, count = _rows(table), len(table.columns)
-    across, down = min(ACROSS, count), -(-count // ACROSS)
-    figure = blank(1.6 + 2.5 * across, 0.9 + down * (0.8 + 0.24 * len(rows)))
-    grid = figure.subplots(down, across, sharey=True, squeeze=False)
+    rows, (down, across) = _rows(table), _grid(table)
+    labels = 0.3 + 0.08 * max(map(len, rows))
+    figure = blank(max(7.0, labels + 2.5 * across), 0.9 + down * (0.8 + 0.24 * len(rows)))
     named: dict[str, Any] = {}
-    for place, axes in enumerate(grid.flat):
-        if place >= count:
+    for place, axes in enumerate(figure.subplots(down, across, sharey=True, squeeze=False).flat):
+        if place >= len(table.columns):
             axes.set_visible(False)
             continue
+        shown = dots(table, place)
         axes.set_title(table.columns[place], fontsize=10)
         axes.set_yticks(range(len(rows)), rows)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(color="#e4e4e4", linewidth=0.7)
         axes.set_axisbelow(True)
-        if _errors(table, place):
+        if _logarithmic(table.columns[place], shown):
             axes.set_xscale("log")
             axes.minorticks_off()
             axes.xaxis.set_major_locator(FixedLocator(_TICKS))
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        for kind, shown in dots(table, place):
-            look = _LOOKS[kind]
-            above = -_APART if look.colour == _OURS else _APART
+        for found in shown:
+            look = found.look
             named[look.name], *_ = axes.errorbar(
-                [entry.number for _, entry in shown],
-                [rows.index(row) + above for row, _ in shown],
-                xerr=[_spread(entry) for _, entry in shown],
+                found.numbers,
+                [rows.index(row) + look.below for row in found.rows],
+                xerr=found.spreads,
                 fmt=look.printed,
                 color=look.colour,
                 markersize=5 if look.filled else 7,
@@ -124,32 +146,50 @@ def interactive(table: Table) -> Any:
     from plotly import graph_objects
     from plotly.subplots import make_subplots
 
-    rows, count = _rows(table), len(table.columns)
-    across, down = min(ACROSS, count), -(-count // ACROSS)
+    rows, (down, across) = _rows(table), _grid(table)
     figure = make_subplots(
         down, across, subplot_titles=table.columns, shared_yaxes=True, horizontal_spacing=0.03, vertical_spacing=0.1
     )
     named: set[str] = set()
-    for place in range(count):
+    for place, heading in enumerate(table.columns):
         where = {"row": place // ACROSS + 1, "col": place % ACROSS + 1}
-        for kind, shown in dots(table, place):
-            look = _LOOKS[kind]
+        shown = dots(table, place)
+        for found in shown:
+            look = found.look
             trace = graph_objects.Scatter(
-                x=[entry.number for _, entry in shown],
-                y=[row for row, _ in shown],
-                error_x={"array": [_spread(entry) for _, entry in shown], "width": 0},
+                x=found.numbers,
+                y=[rows.index(row) + look.below for row in found.rows],
+                error_x={"array": found.spreads, "width": 0},
                 mode="markers",
-                marker={"symbol": look.browser, "color": look.colour, "size": 8 if look.filled else 11},
-                text=[f"{row}, {look.name}: {entry.text}" for row, entry in shown],
+                marker={"symbol": look.in_browser, "color": look.colour, "size": 8 if look.filled else 11},
+                text=found.texts,
                 hoverinfo="text",
                 name=look.name,
-                legendgroup=kind,
-                showlegend=kind not in named,
+                legendgroup=look.name,
+                showlegend=look.name not in named,
             )
-            named.add(kind)
+            named.add(look.name)
             figure.add_trace(trace, **where)
-        if _errors(table, place):
+        if _logarithmic(heading, shown):
             figure.update_xaxes(type="log", tickvals=_TICKS, **where)
-    figure.update_yaxes(categoryorder="array", categoryarray=rows, autorange="reversed")
+    figure.update_yaxes(range=[len(rows) - 0.5, -0.5], tickvals=list(range(len(rows))), ticktext=rows, zeroline=False)
     figure.update_layout(title=table.title, template="plotly_white", height=160 + down * (60 + 26 * len(rows)))
     return figure
+
+
+def _rows(table: Table) -> list[str]:
+    return list(dict.fromkeys(row for row, *_ in table.lines))
+
+
+def _grid(table: Table) -> tuple[int, int]:
+    """Panels below each other, and side by side."""
+    return -(-len(table.columns) // ACROSS), min(ACROSS, len(table.columns))
+
+
+def _logarithmic(heading: str, shown: list[Dots]) -> bool:
+    """Whether a column has errors, not percentages, of very different sizes, and all bars end above zero."""
+    if not heading.endswith("↓"):
+        return False
+    ends = [number - spread for found in shown for number, spread in zip(found.numbers, found.spreads, strict=True)]
+    largest = max((number for found in shown for number in found.numbers), default=0.0)
+    return min(ends, default=0.0) > 0 and largest > _WIDE * min(ends)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from gape.bench.report.files import SUFFIXES
+from gape.bench.report.files import SUFFIXES, check_figure
 from gape.bench.report.panels import Panel, draw
 from gape.data import Cycles
 from gape.data.csl import NODES, circular_skip_link
@@ -64,7 +64,11 @@ def write_figure(name: str, path: Path | None = None, folder: Path = Path("figur
     """
     if name not in FIGURES:
         raise ValueError(f"there is no figure {name!r}; there are {', '.join(FIGURES)}")
+    if path is None:
+        folder.mkdir(parents=True, exist_ok=True)
     paths = [path] if path is not None else [folder / f"{name}{suffix}" for suffix in SUFFIXES]
+    for target in paths:
+        check_figure(target)
     title, panels = FIGURES[name]()
     for target in paths:
         draw(panels, title, target)

@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import html
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gape.atomic import replacing
+from gape.atomic import check_writable, replacing
 
 SUFFIXES = (".png", ".pdf", ".html")
 #: Of figures in the browser: no row of buttons, which lies over titles; dragging zooms, a double click goes back.
 CONFIG = {"displayModeBar": False, "responsive": True}
 
 
-def check_suffix(path: Path) -> None:
-    """Refuse a file that no figure can be written to."""
+def check_figure(path: Path) -> None:
+    """Refuse, before the work, a file that no figure can be written to.
+
+    >>> check_figure(Path("figure.svg"))
+    Traceback (most recent call last):
+    ValueError: a figure is a .png, .pdf, .html file, got 'figure.svg'
+    """
     if path.suffix not in SUFFIXES:
         raise ValueError(f"a figure is a {', '.join(SUFFIXES)} file, got {path.name!r}")
+    check_writable(path)
 
 
-def write(path: Path, for_print: Callable[[], Any], for_browser: Callable[[], Any]) -> None:
+def write(path: Path, for_print: Callable[[], Any], for_browser: Callable[[], Any], notes: Sequence[str] = ()) -> None:
     """Write a PNG or PDF file, or a page of its own with all that it needs.
 
     Args:
         path: its ending says which.
         for_print: makes the figure for Matplotlib.
         for_browser: makes the figure for Plotly.
+        notes: paragraphs below the figure in the browser.
     """
-    check_suffix(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_figure(path)
     if path.suffix == ".html":
-        page = for_browser().to_html(include_plotlyjs=True, full_html=True, config=CONFIG)
+        page: str = for_browser().to_html(include_plotlyjs=True, full_html=True, config=CONFIG)
+        below = "".join(f'<p style="font: 13px sans-serif; margin: .4em 6em">{html.escape(note)}</p>' for note in notes)
+        head, end, tail = page.rpartition("</body>")
         with replacing(path) as temporary:
-            temporary.write_text(page, encoding="utf-8")
+            temporary.write_text(f"{head}{below}{end}{tail}", encoding="utf-8")
     else:
         figure = for_print()
         with replacing(path) as temporary:

@@ -35,7 +35,11 @@ class Entry:
 
     @property
     def number(self) -> float | None:
-        """What to draw: the mean, or the value; None where there is nothing finite."""
+        """What to draw: the mean, or the value; None where there is nothing finite.
+
+        >>> Entry("99.95", value=99.95).number, Entry("80.00 ± 1.41 [2]", summary=Summary((79.0, 81.0), 2)).number
+        (99.95, 80.0)
+        """
         found = self.value if self.summary is None else self.summary.mean
         return found if found is not None and math.isfinite(found) else None
 

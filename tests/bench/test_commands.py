@@ -117,7 +117,9 @@ def test_a_table_names_the_runs_that_it_does_not_show(capsys, tmp_path):
     other = {**run, "overrides": {"norm": "layer"}, "settings": {**run["settings"], "norm": "layer"}}
     (tmp_path / "csl.jsonl").write_text(json.dumps(other) + "\n")
     folders = ("--runs", str(tmp_path), "--results", str(tmp_path))
-    assert "(see --set): 1 csl:norm=layer" in answer(capsys, "table", *folders)[2]
+    said = answer(capsys, "table", *folders)[2]
+    assert "CSL has only runs with other settings: --set csl:norm=layer" in said
+    assert "1 runs with other settings are not shown" in said
     assert answer(capsys, "table", "--set", "csl:norm=layer", *folders)[2] == ""
     assert answer(capsys, "table", "--task", "zinc", *folders)[2] == ""
     (tmp_path / "csl.jsonl").write_text(json.dumps({**run, "settings": {**run["settings"], "lr": 0.5}}) + "\n")
@@ -157,7 +159,7 @@ def test_figures_are_drawn_in_three_formats(capsys, tmp_path, name):
 
 def test_a_table_is_drawn_and_printed(capsys, tmp_path):
     results = str(Path(__file__).parents[2] / "results")
-    words = ("table", "--task", "csl,zinc", "--results", results, "--runs", str(tmp_path / "none"))
+    words = ("table", "--task", "csl,zinc", "--results", results, "--runs", results)
     code, out, _ = answer(capsys, *words, "--plot", str(tmp_path / "table.png"))
     assert code == 0
     assert "GAPE**max" in out
@@ -165,6 +167,49 @@ def test_a_table_is_drawn_and_printed(capsys, tmp_path):
     page = tmp_path / "table.html"
     assert answer(capsys, *words, "--plot", str(page))[0] == 0
     assert "the paper prints 0.10 for 10 %" in page.read_text()
+
+
+def test_cells_that_would_run_are_listed_and_none_is_run(capsys, tmp_path):
+    results = Path(__file__).parents[2] / "results"
+    queue = tmp_path / "a.queue"
+    queue.write_text("cycles rw seed=41 minutes=60\ncsl gape seed=95 minutes=30 lr=0.5\n")
+    words = ("bench", "--queue", str(queue), "--out", str(tmp_path / "runs"), "--list")
+    code, out, _ = answer(capsys, *words)
+    assert (code, out.splitlines()) == (
+        0,
+        ["cycles rw seed 41, at most 60 min", "csl gape lr=0.5 seed 95, at most 30 min"],
+    )
+    code, out, err = answer(capsys, *words, "--missing", "--results", str(results))
+    assert (code, out.splitlines()) == (0, ["csl gape lr=0.5 seed 95, at most 30 min"])
+    assert "1 of 2 cells have a result" in err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_folder_that_was_named_and_is_not_there_is_an_error(capsys, tmp_path):
+    none = str(tmp_path / "none")
+    for words in (("table", "--results", none), ("bench", "csl", "--missing", "--results", none)):
+        code, _, err = answer(capsys, *words)
+        assert code == 2
+        assert f"there is no folder {none}" in err
+
+
+def test_runs_that_stand_in_for_collected_results_are_counted(capsys, tmp_path):
+    results = Path(__file__).parents[2] / "results"
+    record = json.loads((results / "directed-cycles.jsonl").read_text().splitlines()[0])
+    record["best_validation"]["accuracy"], record["finished"] = 0.77, "2099"
+    path = tmp_path / "runs" / "cell" / "result.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(record))
+    words = ("table", "directed", "--results", str(results), "--runs")
+    assert "1 results of" in answer(capsys, *words, str(tmp_path / "runs"))[2]
+    assert "stand in the place" not in answer(capsys, *words, str(results))[2]
+
+
+def test_a_column_whose_runs_all_have_other_settings_says_how_to_see_them(capsys):
+    results = str(Path(__file__).parents[2] / "results")
+    _, _, err = answer(capsys, "table", "--task", "csl,pattern", "--results", results, "--runs", results)
+    assert "PATTERN has only runs with other settings: --set pattern:train_fraction=0.1" in err
+    assert "CSL has only" not in err
 
 
 def test_nothing_is_drawn_where_the_command_fails(capsys, tmp_path):

@@ -90,6 +90,8 @@ def test_what_the_paper_prints_is_drawn_where_it_belongs():
         for column, value in columns.items()
         if column != "MT" and isinstance(value, float | int)
     }
+    own_table = paper_results()["table:rw-ppr-graph"]["rows"]["PPRP"]
+    cells |= {("PPRP", column): value for column, value in own_table.items()}
     table = comparison("graph-performance", [])
     figure = interactive(table)
     headings = {"x" + (str(place) if place > 1 else ""): name[:-2] for place, name in enumerate(table.columns, start=1)}

@@ -64,7 +64,8 @@ def test_what_was_not_run_is_missing_and_the_paper_is_still_there():
     assert {e.text for _, kind, entries in table.lines if kind == "best validation" for e in entries} == {"missing"}
     assert entry(table, "GAPE*", "paper").text == "2.863"
     assert entry(table, "SPD+C", "paper", column=7).text == "OOM"
-    assert entry(table, "PPRP", "paper").text == "–"
+    assert entry(table, "PPRP", "paper").text == "0.198"  # from the paper's table of RW and PPRP
+    assert entry(table, "PPRP", "paper", column=1).text == "–"
 
 
 def test_the_last_epoch_has_the_published_metric_and_best_validation_ours():
@@ -98,6 +99,12 @@ def test_values_without_spread_and_single_values_are_compared_by_their_means():
     assert not differ([1.0, 1.0], [0.5, 0.99])
     assert best({"a": [1.0], "b": [2.0], "c": [2.0]}, larger=True) == {"b", "c"}
     assert best({}, larger=True) == set()
+
+
+def test_two_seeds_are_not_among_the_best_for_being_far_apart():
+    steady, noisy = [100.0, 100.0], [83.8, 53.1]
+    assert not differ(steady, noisy)  # a t-test of two values each finds next to nothing
+    assert best({"a": steady, "b": noisy}, larger=True) == {"a"}
 
 
 def test_samples_differ_where_scipy_says_so():
@@ -188,7 +195,7 @@ def test_all_formats_hold_the_same_figures():
     table = comparison("graph-performance", [result(best=0.9), result(encoding="gape", best=0.8)], tasks=["cycles"])
     assert "| RW | best validation | **90.00 [1]** |" in render(table, "markdown")
     assert "| RW | **90.00 [1]** (99.95) |" in render(table, "brief")
-    assert "| PPRP | missing |" in render(table, "brief")
+    assert "| PPRP | missing (100.00) |" in render(table, "brief")
     assert r"RW & best validation & \textbf{90.00 [1]} \\" in render(table, "latex")
     assert r"GAPE$\ast$ & best validation & missing \\" in render(table, "latex")
     assert "90.00" in render(table, "text")

@@ -40,6 +40,14 @@ def read_results(*folders: Path) -> list[Result]:
     return latest(found)
 
 
+def instead_of(runs: Path, results: Path) -> int:
+    """How many collected results a table of both folders does not show, since a run has another figure for them."""
+    collected = {json.dumps([identity(result), data_of(result)]): result for result in read_results(results)}
+    shown = {json.dumps([identity(result), data_of(result)]): result for result in read_results(runs, results)}
+    rules = ("best_validation", "last_epoch")
+    return sum(any(shown[key][rule] != old[rule] for rule in rules) for key, old in collected.items())
+
+
 def read_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
     """The records of a file that has one a line, each with where it stands."""
     lines = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)

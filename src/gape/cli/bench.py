@@ -66,6 +66,7 @@ def bench(
     missing: Annotated[
         bool, typer.Option("--missing", help="Leave out cells whose result --results has: run what a table lacks.")
     ] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Name the cells that would be run, and run none.")] = False,
     short: Annotated[
         bool, typer.Option("--short", help="CYCLES with few graphs on a short schedule: minutes, not the real thing.")
     ] = False,
@@ -102,8 +103,14 @@ def bench(
     if missing:
         from gape.bench.run import missing as without_results
 
+        if not results.is_dir():
+            raise FileNotFoundError(f"--missing runs what --results lacks, and there is no folder {results}")
         asked, cells = len(cells), without_results(cells, results)
         typer.echo(f"{asked - len(cells)} of {asked} cells have a result in {results}", err=True)
+    if list_:
+        for cell in cells:
+            typer.echo(f"{cell.name}{'' if cell.max_minutes is None else f', at most {cell.max_minutes:g} min'}")
+        return
     failures: list[str] = []
     if cells:
         from gape.bench.jobs import run_cells

@@ -9,7 +9,7 @@ import typer
 
 from gape.atomic import check_writable, replacing
 from gape.cli.extras import needs
-from gape.cli.options import DataDir, Results, Runs
+from gape.cli.options import DataDir, Results, Runs, check_folders
 
 if TYPE_CHECKING:
     from gape.bench.tables.table import Table
@@ -67,6 +67,7 @@ def table(
         check_figure(plot)
         if output is not None and plot.resolve() == output.resolve():
             raise ValueError(f"--plot and --output both name {plot}; name two files")
+    check_folders({"--runs": runs, "--results": results} if not measure else {"--runs": runs})
     if not measure and not results.is_dir() and not runs.is_dir():
         raise FileNotFoundError(
             f"there is no folder {results} and no folder {runs} here, so there are no figures of ours to show: train "
@@ -119,10 +120,10 @@ def _of_training(
     name: str, tasks: list[str] | None, rows: list[str] | None, words: list[str], runs: Path, results: Path
 ) -> Table:
     """A table of graph tasks; what it leaves out is said."""
-    from gape.bench.collect import of_today, read_results
+    from gape.bench.collect import instead_of, of_today, read_results
     from gape.bench.protocol import TASKS, task_protocol
     from gape.bench.tables.layouts import layout
-    from gape.bench.tables.table import comparison, other_settings
+    from gape.bench.tables.table import comparison, only_with_other_settings, other_settings
 
     for chosen in tasks or []:
         task_protocol(chosen)
@@ -132,9 +133,16 @@ def _of_training(
     if len(found) < len(everything):
         typer.echo(f"{len(everything) - len(found)} runs of an earlier protocol are not shown", err=True)
     made = comparison(name, found, overrides, tasks, rows)
+    if standing_in := instead_of(runs, results):
+        typer.echo(
+            f"{standing_in} results of {runs} stand in the place of older ones in {results}; --runs {results} shows "
+            f"those of {results} alone",
+            err=True,
+        )
     if name == "graph-performance" and (others := other_settings(layout(name, tasks, rows), found, overrides)):
-        listed = ", ".join(f"{number} {what}" for what, number in others.items())
-        typer.echo(f"runs with other settings, not shown (see --set): {listed}", err=True)
+        for title, only in only_with_other_settings(made, others).items():
+            typer.echo(f"{title} has only runs with other settings: {' or '.join(only)}", err=True)
+        typer.echo(f"{sum(others.values())} runs with other settings are not shown; --set shows some of them", err=True)
     return made
 
 

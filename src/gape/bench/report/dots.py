@@ -50,7 +50,10 @@ _LOOKS = {
 
 @dataclass(frozen=True)
 class Dots:
-    """The figures of one kind in one column: their rows, and of each the number, the deviation and the text."""
+    """The figures of one kind in one column: their rows, and of each the number, half its bar and the text.
+
+    Only figures at best validation have bars, of their deviation over seeds: two in one place would look like one.
+    """
 
     kind: str
     rows: list[str]
@@ -79,7 +82,8 @@ def dots(table: Table, column: int) -> list[Dots]:
             if what == kind and entry.number is not None:
                 found.rows.append(row)
                 found.numbers.append(entry.number)
-                found.spreads.append(0.0 if entry.summary is None else entry.summary.deviation or 0.0)
+                spread = entry.summary.deviation if entry.summary is not None and found.look.filled else None
+                found.spreads.append(spread or 0.0)
                 found.texts.append(f"{row}, {found.look.name}: {entry.text}")
         if found.rows:
             drawn.append(found)
@@ -107,14 +111,14 @@ def printed(table: Table) -> Any:
 
     rows, (down, across) = _rows(table), _grid(table)
     labels = 0.3 + 0.08 * max(map(len, rows))
-    figure = blank(max(7.0, labels + 2.5 * across), 0.9 + down * (0.8 + 0.24 * len(rows)))
+    figure = blank(max(7.0, labels + 2.5 * across), 0.9 + down * (1.0 + 0.24 * len(rows)))
     named: dict[str, Any] = {}
     for place, axes in enumerate(figure.subplots(down, across, sharey=True, squeeze=False).flat):
         if place >= len(table.columns):
             axes.set_visible(False)
             continue
         shown = dots(table, place)
-        axes.set_title(table.columns[place], fontsize=10)
+        axes.set_title("\n".join(_heading(table, place)), fontsize=10)
         axes.set_yticks(range(len(rows)), rows)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(color="#e4e4e4", linewidth=0.7)
@@ -136,7 +140,7 @@ def printed(table: Table) -> Any:
                 markerfacecolor=look.colour if look.filled else "none",
                 elinewidth=1,
             )
-    figure.suptitle(table.title, fontsize=11)
+    figure.suptitle(f"{table.title} (no bar: one seed, or no difference)", fontsize=11)
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=len(named), frameon=False)
     return figure
 
@@ -147,8 +151,9 @@ def interactive(table: Table) -> Any:
     from plotly.subplots import make_subplots
 
     rows, (down, across) = _rows(table), _grid(table)
+    headings = ["<br>".join(_heading(table, place)) for place in range(len(table.columns))]
     figure = make_subplots(
-        down, across, subplot_titles=table.columns, shared_yaxes=True, horizontal_spacing=0.03, vertical_spacing=0.1
+        down, across, subplot_titles=headings, shared_yaxes=True, horizontal_spacing=0.03, vertical_spacing=0.12
     )
     named: set[str] = set()
     for place, heading in enumerate(table.columns):
@@ -179,6 +184,11 @@ def interactive(table: Table) -> Any:
 
 def _rows(table: Table) -> list[str]:
     return list(dict.fromkeys(row for row, *_ in table.lines))
+
+
+def _heading(table: Table, place: int) -> list[str]:
+    """The name of a column and, below, what our figures of it are of."""
+    return [table.columns[place], *([table.remarks[place]] if table.remarks else [])]
 
 
 def _grid(table: Table) -> tuple[int, int]:

@@ -150,7 +150,8 @@ def comma_separated(table: Table) -> str:
     for row, kind, entries in table.lines:
         for column, entry in zip(table.columns, entries, strict=True):
             found = entry.summary
-            numbers = ["", "", ""] if found is None else [found.mean, found.deviation, len(found.values)]
+            mean = "" if entry.value is None else entry.value
+            numbers = [mean, "", ""] if found is None else [found.mean, found.deviation, len(found.values)]
             flags = [entry.bold, False if found is None else found.by_time]
             writer.writerow([table.name, row, kind, column.rstrip(" ↑↓"), entry.text, *numbers, *flags])
     return out.getvalue()

@@ -55,6 +55,7 @@ class Table:
         lines: row, kind of figure ("best validation", "last epoch", "paper"), entries.
         notes: what the reader must know.
         short: a line a row, in Markdown, for the brief form; if None, best validation beside the paper.
+        remarks: what to write below each name of a column in a drawing, if anything.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Table:
     lines: tuple[tuple[str, str, tuple[Entry, ...]], ...]
     notes: tuple[str, ...]
     short: tuple[tuple[str, tuple[str, ...]], ...] | None = None
+    remarks: tuple[str, ...] = ()
 
 
 def comparison(
@@ -116,7 +118,8 @@ def comparison(
         if row.in_paper is not None:
             lines += _of_paper(name, row, what.columns)
     headings = tuple(f"{column.title} {'↓' if _lower(column.task) else '↑'}" for column in what.columns)
-    return Table(name, what.title, headings, tuple(lines), _notes(figures, what, chosen, shown))
+    remarks = tuple(shown[column.title].size for column in what.columns)
+    return Table(name, what.title, headings, tuple(lines), _notes(figures, what, chosen, shown), remarks=remarks)
 
 
 def other_settings(
@@ -137,6 +140,26 @@ def other_settings(
     return dict(found)
 
 
+def only_with_other_settings(table: Table, others: Mapping[str, int]) -> dict[str, list[str]]:
+    """By column that has no figure of ours, the options that would show some, of :func:`other_settings`.
+
+    >>> empty = Table("t", "", ("PATTERN ↑", "CSL ↑"), (("RW", "best validation", (Entry("missing"),) * 2),), ())
+    >>> only_with_other_settings(empty, {"pattern:train_fraction=0.1": 3})
+    {'PATTERN': ['--set pattern:train_fraction=0.1']}
+    """
+    found: dict[str, list[str]] = {}
+    for place, heading in enumerate(table.columns):
+        title = heading.rstrip(" ↑↓")
+        if any(entries[place].summary is not None for *_, entries in table.lines):
+            continue
+        for words in others:
+            task, _, pairs = words.partition(":")
+            if TASKS[task].title == title:
+                option = " ".join(f"--set {task}:{pair}" for pair in pairs.split(","))
+                found.setdefault(title, []).append(option)
+    return found
+
+
 def _spelled(result: Mapping[str, Any], overrides: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     task = result["task"]
     return Cell(task, result["encoding"], overrides=overrides.get(task, {})).overrides
@@ -149,6 +172,12 @@ class _Shown:
     runs: Mapping[str, Sequence[Mapping[str, Any]]]
     data: str
     left_out: int
+
+    @property
+    def size(self) -> str:
+        """How many graphs were trained on."""
+        sizes = (run["graphs"][0] for found in self.runs.values() for run in found if "graphs" in run)
+        return next((f"ours: {size:,} training graphs" for size in sizes), "ours: missing")
 
     @property
     def counting(self) -> float | None:
@@ -220,8 +249,8 @@ def _notes(
 ) -> tuple[str, ...]:
     tasks = {column.task for column in what.columns}
     notes = [
-        "Bold: the best of its column and, of rows with several seeds, what a t-test (p = 0.05) does not tell from it, "
-        "separately for each rule. One seed says nothing about small differences.",
+        "Bold: the best of its column and, of rows with three seeds or more, what a t-test (p = 0.05) does not tell "
+        "from it, separately for each rule. One or two seeds say nothing about small differences.",
         "[n]: number of seeds where it is not four. Best validation: metric over the whole test set; last epoch: as "
         "published, which for ↓ and for classes of nodes is a mean over batches; so are the authors' logs.",
     ]

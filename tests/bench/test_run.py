@@ -289,3 +289,22 @@ def test_of_lightnings_warnings_only_those_that_say_nothing_are_hidden(tmp_path,
     from_lightning = [one for one in shown if "lightning" in one.filename or one.filename == "trainer.py"]
     assert [str(one.message) for one in from_lightning] == ["something new"]
     assert list((cell.folder(tmp_path) / "tensorboard").iterdir())
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_bars_say_which_cell_it_is_and_how_long_it_takes_whatever_the_width(width):
+    cell = Cell("directed-cycles", "spd", 95, {"data.symmetrized": "true"}, 10.0)
+    line = {"epoch": 107.0, "minutes": 2.0, "lr": 5e-4, "train_loss": 0.7, "val_loss": 0.7, "val_accuracy": 0.665}
+    page = Console(file=io.StringIO(), width=width)
+    with Board(1, Console(file=io.StringIO(), width=width, force_terminal=True)) as board:
+        board.start(cell)
+        board.epoch(cell, 0, 1, line)
+        page.print(board.progress.get_renderable())
+    shown = page.file.getvalue()
+    # A name that is too long for its column goes on in the next line.
+    letters = "".join(shown.split())
+    assert "seed95" in letters
+    assert "epoch 107" in shown
+    assert " min left" in shown
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= width

@@ -8,11 +8,14 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from gape.bench.cell import Cell
 from gape.bench.collect import both_figures
 from gape.bench.report.time_left import epochs_left, minutes_left
 
+# On a narrower terminal than this the note of a bar is short, so that the name of the cell has room.
+WIDE = 120
 # Seconds between two lines about a cell where there is no terminal.
 LINE_EVERY = 300.0
 
@@ -23,9 +26,10 @@ class Board:
     def __init__(self, cells: int, console: Console | None = None) -> None:
         self.console = console or Console()
         self.cells, self.finished = cells, 0
+        self._wide = not self.console.is_terminal or self.console.width >= WIDE
         columns = (
-            TextColumn("{task.description}"),
-            BarColumn(20),
+            TextColumn("{task.description}", table_column=Column(overflow="fold")),
+            BarColumn(20 if self._wide else 8),
             TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(),
         )
@@ -50,10 +54,13 @@ class Board:
         settings = cell.settings
         left = minutes_left(settings, fold, folds, line, cell.max_minutes)
         metric = next(name for name in line if name.startswith("val_") and name != "val_loss")
-        note = (
-            f"{f'fold {fold + 1}/{folds}, ' if folds > 1 else ''}epoch {line['epoch']:.0f}, lr {line['lr']:.1e}, "
-            f"{metric.replace('_', ' ')} {line[metric]:.4f}, at least {_duration(left)} left"
-        )
+        note = f"{f'fold {fold + 1}/{folds}, ' if folds > 1 else ''}epoch {line['epoch']:.0f}, "
+        if self._wide:
+            note += (
+                f"lr {line['lr']:.1e}, {metric.replace('_', ' ')} {line[metric]:.4f}, at least {_duration(left)} left"
+            )
+        else:
+            note += f"{_duration(left)} left"
         done, rest = line["epoch"], epochs_left(settings, line)
         total = (done + rest) * folds
         self.progress.update(self._tasks[cell.name], total=total, completed=done + fold * (done + rest), note=note)

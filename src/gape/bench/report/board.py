@@ -56,11 +56,8 @@ class Board:
         metric = next(name for name in line if name.startswith("val_") and name != "val_loss")
         note = f"{f'fold {fold + 1}/{folds}, ' if folds > 1 else ''}epoch {line['epoch']:.0f}, "
         if self._wide:
-            note += (
-                f"lr {line['lr']:.1e}, {metric.replace('_', ' ')} {line[metric]:.4f}, at least {_duration(left)} left"
-            )
-        else:
-            note += f"{_duration(left)} left"
+            note += f"lr {line['lr']:.1e}, {metric.replace('_', ' ')} {line[metric]:.4f}, at least "
+        note += f"{_duration(left)} left"
         done, rest = line["epoch"], epochs_left(settings, line)
         total = (done + rest) * folds
         self.progress.update(self._tasks[cell.name], total=total, completed=done + fold * (done + rest), note=note)

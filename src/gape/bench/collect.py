@@ -40,14 +40,6 @@ def read_results(*folders: Path) -> list[Result]:
     return latest(found)
 
 
-def instead_of(runs: Path, results: Path) -> int:
-    """How many collected results a table of both folders does not show, since a run has another figure for them."""
-    collected = {json.dumps([identity(result), data_of(result)]): result for result in read_results(results)}
-    shown = {json.dumps([identity(result), data_of(result)]): result for result in read_results(runs, results)}
-    rules = ("best_validation", "last_epoch")
-    return sum(any(shown[key][rule] != old[rule] for rule in rules) for key, old in collected.items())
-
-
 def read_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
     """The records of a file that has one a line, each with where it stands."""
     lines = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
@@ -67,10 +59,20 @@ def latest(results: Iterable[Result]) -> list[Result]:
     """
     kept: dict[str, Result] = {}
     for result in results:
-        key = json.dumps([identity(result), data_of(result)])
+        key = _key(result)
         if key not in kept or _rank(kept[key]) < _rank(result):
             kept[key] = result
     return [kept[key] for key in sorted(kept)]
+
+
+def replaced(collected: Iterable[Result], shown: Iterable[Result]) -> int:
+    """How many of the collected results are not shown, since a later run of the same cell has another figure."""
+    figures = {_key(result): (result["best_validation"], result["last_epoch"]) for result in shown}
+    return sum(figures[_key(old)] != (old["best_validation"], old["last_epoch"]) for old in collected)
+
+
+def _key(result: Result) -> str:
+    return json.dumps([identity(result), data_of(result)])
 
 
 def _rank(result: Result) -> tuple[bool, float, str]:

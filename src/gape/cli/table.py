@@ -120,7 +120,7 @@ def _of_training(
     name: str, tasks: list[str] | None, rows: list[str] | None, words: list[str], runs: Path, results: Path
 ) -> Table:
     """A table of graph tasks; what it leaves out is said."""
-    from gape.bench.collect import instead_of, of_today, read_results
+    from gape.bench.collect import latest, of_today, read_results, replaced
     from gape.bench.protocol import TASKS, task_protocol
     from gape.bench.tables.layouts import layout
     from gape.bench.tables.table import comparison, only_with_other_settings, other_settings
@@ -128,14 +128,15 @@ def _of_training(
     for chosen in tasks or []:
         task_protocol(chosen)
     overrides = _by_task(words, list(TASKS))
-    everything = read_results(runs, results)
+    collected = read_results(results)
+    everything = latest([*read_results(runs), *collected])
     found = [result for result in everything if of_today(result)]
     if len(found) < len(everything):
         typer.echo(f"{len(everything) - len(found)} runs of an earlier protocol are not shown", err=True)
     made = comparison(name, found, overrides, tasks, rows)
-    if standing_in := instead_of(runs, results):
+    if number := replaced(collected, everything):
         typer.echo(
-            f"{standing_in} results of {runs} stand in the place of older ones in {results}; --runs {results} shows "
+            f"{number} results of {runs} stand in the place of older ones in {results}; --runs {results} shows "
             f"those of {results} alone",
             err=True,
         )

@@ -9,7 +9,7 @@ DAMAGE = (
     zlib.error,
     EOFError,
     KeyError,
-    NotImplementedError,
+    NotImplementedError,  # zipfile's word for a method of compression that it does not know
     OSError,
     RuntimeError,
     ValueError,

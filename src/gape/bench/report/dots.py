@@ -12,7 +12,6 @@ from gape.bench.tables.table import LOGS, PAPER, Table
 
 #: Panels side by side.
 ACROSS = 4
-_OURS, _THEIRS = "#1f5fa8", "#d9730d"
 # Errors that differ by more than this factor are drawn on a logarithmic axis, with ticks at 1, 2 and 5 times 10ⁿ.
 _WIDE = 5.0
 _TICKS = [digit * 10.0**power for power in range(-9, 10) for digit in (1, 2, 5)]
@@ -20,31 +19,36 @@ _TICKS = [digit * 10.0**power for power in range(-9, 10) for digit in (1, 2, 5)]
 
 @dataclass(frozen=True)
 class _Look:
-    """How one kind of figure is drawn: its name, colour, filled or hollow, and where, below the line of its row.
-
-    Ours stand a little above the line and the others below, so that neither hides the other.
-    """
+    """How one kind of figure is drawn: ours as circles, those of others as diamonds; filled or hollow."""
 
     name: str
-    colour: str
+    ours: bool
     filled: bool
-    below: float
+
+    @property
+    def colour(self) -> str:
+        return "#1f5fa8" if self.ours else "#d9730d"
+
+    @property
+    def below(self) -> float:
+        """How far below the line of its row: ours a little above, so that neither hides the other."""
+        return -0.15 if self.ours else 0.15
 
     @property
     def printed(self) -> str:
-        return "o" if self.colour == _OURS else "D"
+        return "o" if self.ours else "D"
 
     @property
     def in_browser(self) -> str:
-        return f"{'circle' if self.colour == _OURS else 'diamond'}{'' if self.filled else '-open'}"
+        return f"{'circle' if self.ours else 'diamond'}{'' if self.filled else '-open'}"
 
 
 # Filled at best validation, hollow at the last epoch, which is what the paper prints.
 _LOOKS = {
-    RULES["best_validation"]: _Look("ours, best validation", _OURS, True, -0.15),
-    RULES["last_epoch"]: _Look("ours, last epoch", _OURS, False, -0.15),
-    LOGS: _Look(LOGS, _THEIRS, True, 0.15),
-    PAPER: _Look(PAPER, _THEIRS, False, 0.15),
+    RULES["best_validation"]: _Look("ours, best validation", ours=True, filled=True),
+    RULES["last_epoch"]: _Look("ours, last epoch", ours=True, filled=False),
+    LOGS: _Look(LOGS, ours=False, filled=True),
+    PAPER: _Look(PAPER, ours=False, filled=False),
 }
 
 
@@ -98,10 +102,7 @@ def draw_table(table: Table, path: Path) -> None:
         path: its ending says which.
     """
     if not any(dots(table, column) for column in range(len(table.columns))):
-        raise ValueError(
-            f"the table {table.name} has no figure to draw: train with `gape bench`, or name the folder of results "
-            "by --results"
-        )
+        raise ValueError(f"the table {table.name} has no figure to draw: train with `gape bench` first")
     write(path, lambda: printed(table), lambda: interactive(table), table.notes)
 
 

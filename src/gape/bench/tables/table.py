@@ -18,6 +18,8 @@ from gape.bench.tables.summary import RULES, Summary, summarise
 from gape.data import task_of
 
 MISSING = "missing"
+#: Runs with no setting changed, in words.
+PLAIN = "as published"
 PAPER, LOGS = "paper", "authors' logs, best validation"
 
 
@@ -133,7 +135,7 @@ def other_settings(
     """
     rows, tasks = {row.encoding for row in what.rows}, {column.task for column in what.columns}
     found = Counter(
-        f"{result['task']}:{in_one_word(result['overrides']) or 'as published'}"
+        f"{result['task']}:{in_one_word(result['overrides']) or PLAIN}"
         for result in results
         if result["task"] in tasks and result["encoding"] in rows and result["overrides"] != _spelled(result, overrides)
     )
@@ -144,8 +146,8 @@ def only_with_other_settings(table: Table, others: Mapping[str, int]) -> dict[st
     """By column that has no figure of ours, the options that would show some, of :func:`other_settings`.
 
     >>> empty = Table("t", "", ("PATTERN ↑", "CSL ↑"), (("RW", "best validation", (Entry("missing"),) * 2),), ())
-    >>> only_with_other_settings(empty, {"pattern:train_fraction=0.1": 3})
-    {'PATTERN': ['--set pattern:train_fraction=0.1']}
+    >>> only_with_other_settings(empty, {"pattern:train_fraction=0.1": 3, "csl:as published": 1})
+    {'PATTERN': ['--set pattern:train_fraction=0.1'], 'CSL': ['no --set']}
     """
     found: dict[str, list[str]] = {}
     for place, heading in enumerate(table.columns):
@@ -155,8 +157,8 @@ def only_with_other_settings(table: Table, others: Mapping[str, int]) -> dict[st
         for words in others:
             task, _, pairs = words.partition(":")
             if TASKS[task].title == title:
-                option = " ".join(f"--set {task}:{pair}" for pair in pairs.split(","))
-                found.setdefault(title, []).append(option)
+                options = [f"--set {task}:{pair}" for pair in pairs.split(",")]
+                found.setdefault(title, []).append("no --set" if pairs == PLAIN else " ".join(options))
     return found
 
 

@@ -308,3 +308,13 @@ def test_bars_say_which_cell_it_is_and_how_long_it_takes_whatever_the_width(widt
     assert " min left" in shown
     assert "…" not in shown
     assert max(map(len, shown.splitlines())) <= width
+
+
+def test_a_result_says_where_the_learning_rate_ended(tmp_path, tiny):
+    cell = Cell("cycles", "none", 41, {**tiny, "patience": "0", "lr": "0.5", "max_epochs": "12"})
+    result = run(cell, RunOptions(tmp_path))
+    rates = [line["lr"] for line in read_epochs(cell.folder(tmp_path) / "metrics.csv")]
+    halvings = result["halvings"][0]
+    assert result["final_lr"] == [0.5 * 0.5**halvings]
+    assert rates[-1] in (result["final_lr"][0], 2 * result["final_lr"][0])
+    assert halvings >= len(set(rates)) - 1 > 0

@@ -192,6 +192,8 @@ def _result(
         "folds": [_finite(test["best_validation"][task.key]) for test in tests],
         "epochs": [state.epoch for state in done],
         "best_epochs": [state.best_epoch for state in done],
+        "final_lr": [state.lr for state in done],
+        "halvings": [round(math.log(state.lr / cell.settings.lr, cell.settings.factor)) for state in done],
         "stopped": "time" if "time" in reasons else "epochs" if "epochs" in reasons else "lr",
         "minutes": round(sum(state.minutes for state in done), 3),
         "max_minutes": cell.max_minutes,

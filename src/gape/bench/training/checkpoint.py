@@ -40,6 +40,11 @@ class Checkpoint:
     best_weights: Weights = field(default_factory=dict)
     stopped: str | None = None
 
+    @property
+    def lr(self) -> float:
+        """Learning rate after the last epoch."""
+        return float(self.optimizer["param_groups"][0]["lr"])
+
     def save(self, path: Path) -> None:
         """Write it, whole or not at all."""
         with replacing(path) as temporary:

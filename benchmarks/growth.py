@@ -13,7 +13,7 @@ import resource
 import torch
 
 import gape
-from gape.bench.runtime.measurement import best_of
+from gape.experiments.runtime.measurement import best_of
 
 
 def measure(edges: int, degree: int, automaton: gape.Automaton) -> str:

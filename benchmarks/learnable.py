@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from gape import Graph, encodings
-from gape.bench.runtime.workloads import workload
+from gape.experiments.runtime.workloads import workload
 from gape.nn import GAPE, Encoder, GAPEEncoder, GraphTransformer, LinearEncoder, WalkInput, learned, walk_basis
 
 Given = Callable[[Graph, Tensor], Tensor | WalkInput]

@@ -16,8 +16,8 @@ import psutil
 import torch
 
 import gape
-from gape.bench.runtime.measurement import best_of
-from gape.bench.runtime.workloads import workload
+from gape.experiments.runtime.measurement import best_of
+from gape.experiments.runtime.workloads import workload
 from gape.solvers import AlgebraicOnlyWarning, Krylov
 
 

@@ -12,10 +12,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from gape.bench.cell import Cell
-from gape.bench.collect import both_figures, read_results
-from gape.bench.jobs import run_cells
-from gape.bench.run import RunOptions
+from gape.experiments.graph_tasks.cell import Cell
+from gape.experiments.graph_tasks.collect import both_figures, read_results
+from gape.experiments.graph_tasks.jobs import run_cells
+from gape.experiments.graph_tasks.run import RunOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -24,19 +24,19 @@ from rich.console import Console
 from rich.table import Table
 
 import gape.data
-from gape.bench.cell import Cell
-from gape.bench.overrides import parse_pairs
-from gape.bench.protocol import settings
-from gape.bench.rows import ROWS
-from gape.bench.runtime.sylvester import sylvester_encoding
-from gape.bench.runtime.todays_way import matrix_of, source_of
-from gape.bench.settings import Settings
-from gape.bench.training.batches import FixedBatches
-from gape.bench.training.encoded import EncodedDataset
-from gape.bench.training.evaluate import evaluate
-from gape.bench.training.network import build_network
-from gape.bench.training.train import train_fold
 from gape.encodings import GAPE, make
+from gape.experiments.graph_tasks.cell import Cell
+from gape.experiments.graph_tasks.overrides import parse_pairs
+from gape.experiments.graph_tasks.protocol import settings
+from gape.experiments.graph_tasks.rows import ROWS
+from gape.experiments.graph_tasks.settings import Settings
+from gape.experiments.graph_tasks.training.batches import FixedBatches
+from gape.experiments.graph_tasks.training.encoded import EncodedDataset
+from gape.experiments.graph_tasks.training.evaluate import evaluate
+from gape.experiments.graph_tasks.training.network import build_network
+from gape.experiments.graph_tasks.training.train import train_fold
+from gape.experiments.runtime.sylvester import sylvester_encoding
+from gape.experiments.runtime.todays_way import matrix_of, source_of
 from gape.solvers import AlgebraicOnlyWarning, Status
 
 GAPES = [row for row in ROWS if row.name.startswith("gape")]

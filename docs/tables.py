@@ -12,7 +12,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from gape.atomic import replacing
+from gape._internal.files import replacing
 from gape.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent

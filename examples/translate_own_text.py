@@ -10,7 +10,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from gape.translation import Corpus, RunFolder, Splits, preset, train, translate
+from gape.experiments.translation import Corpus, RunFolder, Splits, preset, train, translate
 
 chance = random.Random(0)
 words = ["one", "two", "three", "four"]

@@ -18,7 +18,7 @@ from torch.testing import assert_close
 
 import gape
 from gape import Automaton, Graph, as_graph
-from gape.labelling import IndexLabels
+from gape.graph.labels import IndexLabels
 
 
 def machine(**changes):

@@ -26,7 +26,7 @@ OPTIONAL = [
 
 WORK = """
 machine = gape.Automaton.random(states=3, damping=0.1, labels=4, seed=0)
-from gape.labelling import RandomLabels
+from gape.graph.labels import RandomLabels
 graph = gape.as_graph([np.array([[0, 1, 2], [1, 2, 0]]), scipy.sparse.csr_array(np.eye(2))])
 assert gape.solve(machine, graph.with_labels(RandomLabels(4))).weights.shape == (5, 3)
 """

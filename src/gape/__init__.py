@@ -7,13 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gape import encodings, labelling, solvers
+    from gape import encodings, solvers
     from gape.automaton import Automaton
     from gape.encodings import encode
-    from gape.graph import Graph
-    from gape.interop import as_graph
+    from gape.encodings.store import Store
+    from gape.graph.convert import as_graph
+    from gape.graph.graph import Graph
     from gape.solvers import Solution, SolveError, Status, prepare, solve
-    from gape.store import Store
 
 __all__ = [
     "Automaton",
@@ -25,7 +25,6 @@ __all__ = [
     "as_graph",
     "encode",
     "encodings",
-    "labelling",
     "prepare",
     "solve",
     "solvers",
@@ -39,13 +38,13 @@ _HOME = {
     "Solution": "gape.solvers",
     "SolveError": "gape.solvers",
     "Status": "gape.solvers",
-    "as_graph": "gape.interop",
-    "Store": "gape.store",
+    "as_graph": "gape.graph",
+    "Store": "gape.encodings.store",
     "encode": "gape.encodings",
     "prepare": "gape.solvers",
     "solve": "gape.solvers",
 }
-_MODULES = ("bench", "data", "encodings", "labelling", "nn", "pyg", "solvers", "translation")
+_MODULES = ("data", "encodings", "experiments", "graph", "nn", "pyg", "solvers")
 
 
 def __getattr__(name: str) -> Any:

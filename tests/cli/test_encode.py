@@ -14,7 +14,7 @@ import torch
 import gape
 from gape.cli import main
 from gape.encodings import GAPE, RandomWalk, names
-from gape.store import Store
+from gape.encodings.store import Store
 
 FRIENDS = "source,target,weight,graph\nann,bob,2,work\nbob,cid,1,home\ncid,bob,3,work\nann,cid,0.5,home\n"
 
@@ -203,7 +203,7 @@ def test_a_failing_write_keeps_the_old_file_and_leaves_no_other(capsys, folder, 
         raise error
 
     for writer in ("_parquet", "_csv", "_npz", "_npy"):
-        monkeypatch.setattr(f"gape.files.write.{writer}", fail)
+        monkeypatch.setattr(f"gape.io.write.{writer}", fail)
     _, err = run(capsys, "friends.csv", "-e", "rw", "-o", name, code=code)
     assert err == f"gape: {said}\n"
     assert (folder / name).read_text() == "old"
@@ -212,7 +212,7 @@ def test_a_failing_write_keeps_the_old_file_and_leaves_no_other(capsys, folder, 
 
 ENDED = """
 import os, signal, sys, time
-import gape.files.write
+import gape.io.write
 from gape.cli import main
 
 def halfway(file, *rest):
@@ -220,7 +220,7 @@ def halfway(file, *rest):
     os.kill(os.getpid(), signal.{signal})
     time.sleep(60)
 
-gape.files.write._npz = halfway
+gape.io.write._npz = halfway
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background begins with Ctrl-C ignored
 sys.argv = ["gape", "encode", "friends.csv", "-e", "rw", "-o", "pe.npz"]
 main()
@@ -236,8 +236,8 @@ def test_a_program_asked_to_end_leaves_nothing_half_written(folder, signal, code
 
 
 def test_what_took_long_is_kept_and_found_again(capsys, folder, monkeypatch):
-    monkeypatch.setattr("gape.store.QUICK", 0.0)
-    monkeypatch.setattr("gape.store.WORTH", 0.0)
+    monkeypatch.setattr("gape.encodings.store.QUICK", 0.0)
+    monkeypatch.setattr("gape.encodings.store.WORTH", 0.0)
     words = ("friends.csv", "-e", "rw", "--length", 3, "-o", "pe.npy")
     run(capsys, *words, "--no-cache")
     assert len(Store()) == 0

@@ -8,8 +8,8 @@ import pytest
 import typer
 
 from gape import __version__
-from gape.bench.protocol import TASKS
 from gape.cli import app, main
+from gape.experiments.graph_tasks.protocol import TASKS
 
 
 def answer(capsys, *words):
@@ -161,7 +161,7 @@ def test_unknown_encodings_are_refused_with_the_list(capsys):
 def test_cache_is_shown_and_cleared(capsys, tmp_path):
     from gape import Graph
     from gape.encodings import RandomWalk
-    from gape.store import Store
+    from gape.encodings.store import Store
 
     Store(tmp_path, always=True).encode(Graph.from_edges([(0, 1)]), RandomWalk(length=2))
     _, out, _ = answer(capsys, "cache", "--folder", str(tmp_path))

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from gape.data import DirectedCycles, GraphDataset, load
 from gape.data.directed_cycles import LARGEST, LENGTH, SMALLEST
 from gape.encodings import make
-from gape.interop import as_graph
+from gape.graph.convert import as_graph
 
 SIZES = {"train": 1000, "val": 200, "test": 1000, "seed": 4}
 

@@ -126,7 +126,7 @@ def test_after_a_failure_still_only_one_makes_the_graphs(own_cache: Path, monkey
         assert not twice.wait(0.3)
         return FlatGraphs.from_edges([2], [[(0, 1)]], y=np.array([1]))
 
-    monkeypatch.setattr("gape.lock.fcntl.flock", told)
+    monkeypatch.setattr("gape._internal.files.fcntl.flock", told)
     with ThreadPoolExecutor(3) as threads:
         first = threads.submit(cached, Failing(), fail)
         assert failing.wait(20)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gape import Graph
 from gape.encodings import Degree, Pairs, ShortestPath, sequence_graph
-from gape.encodings.hops import hop_distances
-from gape.parts import FEW_ENTRIES, even_bounds
+from gape.graph.batching import FEW_ENTRIES, even_bounds
+from gape.linalg.hops import hop_distances
 from tests.encodings.samples import batch_of, random_graph
 from tests.graphs import drawn_graphs
 
@@ -54,15 +54,15 @@ def test_caps_may_be_as_large_as_their_type(cap):
 def test_columns_are_worked_on_piece_by_piece(monkeypatch):
     graph = random_graph(300, 0.01, 3, undirected=False)
     whole = ShortestPath()(graph).values
-    monkeypatch.setattr("gape.encodings.hops.ROOM", 64)
-    monkeypatch.setattr("gape.encodings.hops.TABLE_NODES", 10)
+    monkeypatch.setattr("gape.linalg.hops.ROOM", 64)
+    monkeypatch.setattr("gape.linalg.hops.TABLE_NODES", 10)
     assert torch.equal(ShortestPath()(graph).values, whole)
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=60))
 def test_runs_of_graphs_are_whole_and_not_mostly_padding(sizes):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gape.parts.FEW_ENTRIES", 20)
+        patch.setattr("gape.graph.batching.FEW_ENTRIES", 20)
         bounds = even_bounds(sizes)
     assert [bounds[0], bounds[-1]] == [0, len(sizes)]
     for first, last in pairwise(bounds):

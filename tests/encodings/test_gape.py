@@ -10,9 +10,9 @@ import gape
 from gape import Automaton, Graph, SolveError, Status
 from gape.encodings import GAPE, PRESETS, Pairs, closed, make, pair, sequence_graph, spectral_radius
 from gape.encodings.node_softmax import node_softmax
-from gape.labelling import RandomLabels
+from gape.graph.labels import RandomLabels
+from gape.graph.spectral_radius import spectral_radii
 from gape.pyg import AddGAPE
-from gape.radius import spectral_radii
 from gape.solvers import AlgebraicOnlyWarning, LeastSquaresWarning
 from tests.encodings.samples import batch_of, random_graph
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gape.encodings.powers import PowerDiagonals, small_steps
+from gape.linalg.powers import PowerDiagonals, small_steps
 
 
 @pytest.mark.parametrize("nodes", [1, 5, 70])

@@ -9,7 +9,8 @@ from gape.data.dataset import GraphDataset
 from gape.data.flat import FlatGraphs
 from gape.data.split import Split
 from gape.data.task import Task
-from gape.nn import LEARNED, GraphTransformer, learned
+from gape.experiments.graph_tasks.learned import LEARNED, learned
+from gape.nn import GraphTransformer
 
 
 def dataset(categories: int) -> GraphDataset:

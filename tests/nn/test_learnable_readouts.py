@@ -12,9 +12,9 @@ from gape import Graph
 from gape.encodings.closed import closed
 from gape.encodings.pair import pair
 from gape.encodings.pairs import Pairs
+from gape.graph.spectral_radius import unit_radius
 from gape.nn import GAPE, walk_basis
 from gape.nn.learnable.basis import enough_vectors
-from gape.radius import unit_radius
 
 
 def unit(graph: Graph, matrix: str) -> Graph:

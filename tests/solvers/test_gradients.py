@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import gape
+from gape.graph.walk_matrix import NAMES
 from gape.solvers import AlgebraicOnlyWarning, FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
-from gape.walk import NAMES
 
 pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
 

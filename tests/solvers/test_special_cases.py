@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import gape
-from gape.labelling import IndexLabels
+from gape.graph.labels import IndexLabels
 
 
 def test_proposition_1_sinusoidal_encodings_are_the_sinusoidal_automaton_on_a_path():

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gape.atomic import check_writable
+from gape._internal.files import check_writable
 from gape.cli.extras import needs
 from gape.cli.options import DataDir, Results, Runs
 from gape.cli.wording import reword
 
 if TYPE_CHECKING:
-    from gape.bench.cell import Cell
-    from gape.bench.run import RunOptions
+    from gape.experiments.graph_tasks.cell import Cell
+    from gape.experiments.graph_tasks.run import RunOptions
 
 _FOUR = "none,rw,lape,gape"
 # What the library calls otherwise.
@@ -81,8 +81,8 @@ def bench(
 
     Example: gape bench cycles --encoding none,rw,lape,gape --seeds 4 --jobs 2
     """
-    from gape.bench.overrides import parse_pairs
-    from gape.bench.short import SHORT, SHORT_MINUTES
+    from gape.experiments.graph_tasks.overrides import parse_pairs
+    from gape.experiments.graph_tasks.short import SHORT, SHORT_MINUTES
 
     if queue is not None and tasks:
         raise ValueError(f"give tasks or a queue, got {' '.join(tasks)} and {queue}")
@@ -101,7 +101,7 @@ def bench(
     else:
         cells = _grid(tasks or [], (encoding or _FOUR).split(","), seeds or 1, pairs, max_minutes)
     if missing:
-        from gape.bench.run import missing as without_results
+        from gape.experiments.graph_tasks.run import missing as without_results
 
         if not results.is_dir():
             raise FileNotFoundError(f"--missing runs what --results lacks, and there is no folder {results}")
@@ -113,15 +113,15 @@ def bench(
         return
     failures: list[str] = []
     if cells:
-        from gape.bench.jobs import run_cells
-        from gape.bench.run import RunOptions
+        from gape.experiments.graph_tasks.jobs import run_cells
+        from gape.experiments.graph_tasks.run import RunOptions
 
         options = RunOptions(out, data_dir, devices, tensorboard)
         found, failures = run_cells(cells, options, jobs=jobs)
         if report is not None and found:
             _report(report, cells, pairs, found, options)
     if collect:
-        from gape.bench.collect import collect as gather
+        from gape.experiments.graph_tasks.collect import collect as gather
 
         for path, lines in gather(out, results).items():
             typer.echo(f"{path}: {lines} results")
@@ -140,7 +140,7 @@ def _check_report(report: Path, *, one_task: bool, missing: bool) -> None:
 
 def _queued(queue: Path, max_minutes: float | None, unfit: dict[str, object]) -> list[Cell]:
     """The cells of a file, which says itself what other options say."""
-    from gape.bench.queue import read_queue
+    from gape.experiments.graph_tasks.queue import read_queue
 
     if given := [option for option, value in unfit.items() if value]:
         raise ValueError(
@@ -152,8 +152,8 @@ def _queued(queue: Path, max_minutes: float | None, unfit: dict[str, object]) ->
 def _grid(
     tasks: list[str], rows: list[str], seeds: int, pairs: dict[str, str], max_minutes: float | None
 ) -> list[Cell]:
-    from gape.bench.cell import Cell
-    from gape.bench.protocol import SEEDS
+    from gape.experiments.graph_tasks.cell import Cell
+    from gape.experiments.graph_tasks.protocol import SEEDS
 
     return [Cell(task, row, seed, pairs, max_minutes) for task in tasks for seed in SEEDS[:seeds] for row in rows]
 
@@ -162,9 +162,9 @@ def _report(
     report: Path, cells: list[Cell], pairs: dict[str, str], found: list[dict[str, Any]], options: RunOptions
 ) -> None:
     """Print the table of one task, and write its page."""
-    from gape.bench.report.page import write_report
-    from gape.bench.tables.render import render
-    from gape.bench.tables.table import comparison
+    from gape.experiments.report.page import write_report
+    from gape.experiments.report.render import render
+    from gape.experiments.report.table import comparison
 
     task, rows = cells[0].task, list(dict.fromkeys(cell.encoding for cell in cells))
     table = comparison("graph-performance", found, {task: pairs}, [task], rows)
@@ -174,7 +174,7 @@ def _report(
 
 def _failed(failures: list[str], cells: list[Cell]) -> ValueError:
     """The reasons, in words of the command line."""
-    from gape.bench.overrides import known_keys
+    from gape.experiments.graph_tasks.overrides import known_keys
 
     options = _set_options({key for cell in cells for key in known_keys(cell.settings)}) | _OPTIONS
     named = (failure.partition(": ") for failure in failures)

@@ -19,7 +19,7 @@ def cache(
     ] = None,
 ) -> None:
     """Show the cache of encodings: where it is, how many there are, how large they are; or clear it."""
-    from gape.store import Store
+    from gape.encodings.store import Store
 
     store = Store(folder)
     if clear:

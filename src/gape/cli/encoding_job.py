@@ -18,13 +18,13 @@ from gape.cli.settings import option
 from gape.cli.wording import in_shell_words
 from gape.encodings.base import Encoding
 from gape.encodings.pairs import Pairs
-from gape.files.named import NamedGraphs
-from gape.files.read import read_graphs
-from gape.files.undirected import undirected
-from gape.files.write import check_output, output_files, write_encoding
-from gape.graph import Graph
+from gape.encodings.store import Store
+from gape.graph.graph import Graph
+from gape.io.named import NamedGraphs
+from gape.io.read import read_graphs
+from gape.io.undirected import undirected
+from gape.io.write import check_output, output_files, write_encoding
 from gape.solvers.solution import AlgebraicOnlyWarning, SolveError, Status
-from gape.store import Store
 
 # Graphs are encoded in runs of about so many nodes and edges, so that the bar moves and all processors have work.
 PART_SIZE = 1 << 18

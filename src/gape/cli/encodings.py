@@ -68,7 +68,7 @@ def _shown(default: object) -> str:
 
 def _plain(text: str) -> str:
     """
-    >>> _plain("``k`` of :class:`gape.Graph`, see :mod:`gape.walk`")
-    'k of gape.Graph, see gape.walk'
+    >>> _plain("``k`` of :class:`gape.Graph`, see :mod:`gape.graph.walk_matrix`")
+    'k of gape.Graph, see gape.graph.walk_matrix'
     """
     return re.sub(r":\w+:`([^`]*)`", r"\1", text).replace("``", "")

@@ -22,7 +22,7 @@ def figure(
 
     Example: gape figure rw-pprp -o rw-pprp.pdf
     """
-    from gape.bench.report.figures import write_figure
+    from gape.experiments.report.figures import write_figure
 
     for path in write_figure(name, output, folder):
         typer.echo(str(path))

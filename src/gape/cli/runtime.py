@@ -19,6 +19,6 @@ def runtime(
     states: Annotated[list[int] | None, typer.Option(help="Number of states; give it several times.")] = None,
 ) -> None:
     """Measure how long encodings take, side by side with what people use today."""
-    from gape.bench.runtime.measurement import main
+    from gape.experiments.runtime.measurement import main
 
     main(data_dir=data_dir, quick=quick, states=tuple(states) if states else None)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gape.atomic import check_writable, replacing
+from gape._internal.files import check_writable, replacing
 from gape.cli.extras import needs
 from gape.cli.options import DataDir, Results, Runs, check_folders
 
 if TYPE_CHECKING:
-    from gape.bench.tables.table import Table
+    from gape.experiments.report.table import Table
 
 
 @needs("bench")
@@ -57,12 +57,12 @@ def table(
 
     Example: gape table graph-performance --task cycles,csl --format markdown
     """
-    from gape.bench.tables.render import render
+    from gape.experiments.report.render import render
 
     if output is not None:
         check_writable(output)
     if plot is not None:
-        from gape.bench.report.files import check_figure
+        from gape.experiments.report.files import check_figure
 
         check_figure(plot)
         if output is not None and plot.resolve() == output.resolve():
@@ -83,14 +83,14 @@ def table(
         if plot is not None:
             raise ValueError(f"--plot draws tables of graph tasks, such as graph-performance, and {name} is none")
     if name == "graph-runtime":
-        from gape.bench.runtime.table import chosen_workloads, measure_runtimes, runtime_table
+        from gape.experiments.runtime.table import chosen_workloads, measure_runtimes, runtime_table
 
         if measure:
             measure_runtimes(results, data_dir, workloads=chosen_workloads(task.split(",") if task else None))
         made = runtime_table(results)
     elif name == "translation":
-        from gape.translation.collect import read_results as read_translations
-        from gape.translation.table import translation_table
+        from gape.experiments.translation.collect import read_results as read_translations
+        from gape.experiments.translation.table import translation_table
 
         made = translation_table(read_translations(results / "translation.jsonl"))
     else:
@@ -104,7 +104,7 @@ def table(
         )
     shown = render(made, format_)
     if plot is not None:
-        from gape.bench.report.dots import draw_table
+        from gape.experiments.report.dots import draw_table
 
         draw_table(made, plot)
     if output is None:
@@ -120,10 +120,10 @@ def _of_training(
     name: str, tasks: list[str] | None, rows: list[str] | None, words: list[str], runs: Path, results: Path
 ) -> Table:
     """A table of graph tasks; what it leaves out is said."""
-    from gape.bench.collect import latest, of_today, read_results, replaced
-    from gape.bench.protocol import TASKS, task_protocol
-    from gape.bench.tables.layouts import layout
-    from gape.bench.tables.table import comparison, only_with_other_settings, other_settings
+    from gape.experiments.graph_tasks.collect import latest, of_today, read_results, replaced
+    from gape.experiments.graph_tasks.protocol import TASKS, task_protocol
+    from gape.experiments.report.layouts import layout
+    from gape.experiments.report.table import comparison, only_with_other_settings, other_settings
 
     for chosen in tasks or []:
         task_protocol(chosen)
@@ -152,7 +152,7 @@ def _by_task(words: list[str], tasks: list[str]) -> dict[str, dict[str, str]]:
     >>> _by_task(["max_epochs=9", "pattern:train_fraction=0.1"], ["csl", "pattern"])
     {'csl': {'max_epochs': '9'}, 'pattern': {'max_epochs': '9', 'train_fraction': '0.1'}}
     """
-    from gape.bench.overrides import parse_pairs
+    from gape.experiments.graph_tasks.overrides import parse_pairs
 
     chosen: dict[str, list[str]] = {task: [] for task in tasks}
     for word in words:

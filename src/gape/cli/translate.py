@@ -13,7 +13,7 @@ from gape.cli.options import DataDir
 from gape.cli.wording import in_shell_words
 
 if TYPE_CHECKING:
-    from gape.translation.session import Session
+    from gape.experiments.translation.session import Session
 
 # What the library calls otherwise.
 _OPTIONS = {"languages": "--languages", "drop_empty": "--drop-empty", "pieces": "--set pieces="}
@@ -79,10 +79,10 @@ def train(
 
     Example: gape translate train --encoding gape --steps 2000 --out runs-translation/gape
     """
-    from gape.bench.overrides import parse_pairs
-    from gape.translation.settings import override
-    from gape.translation.settings import preset as make
-    from gape.translation.unfinished import Unfinished
+    from gape.experiments.graph_tasks.overrides import parse_pairs
+    from gape.experiments.translation.settings import override
+    from gape.experiments.translation.settings import preset as make
+    from gape.experiments.translation.unfinished import Unfinished
 
     settings = make(preset, data=_name(data), positions=encoding, steps=steps, seed=seed)
     settings = override(settings, parse_pairs(set_ or []))
@@ -112,8 +112,8 @@ def score(
 
     Example: gape translate score output.vi tst2013.vi.xz
     """
-    from gape.translation.scoring import score as score_lines
-    from gape.translation.text import read_lines, refuse_empty
+    from gape.experiments.translation.scoring import score as score_lines
+    from gape.experiments.translation.text import read_lines, refuse_empty
 
     said, meant = read_lines(hypotheses), read_lines(references)
     untokenised = None if raw is None else read_lines(raw)
@@ -153,12 +153,12 @@ def run(
     """
     from rich.console import Console
 
-    from gape.atomic import check_writable
-    from gape.translation.run_folder import RunFolder
-    from gape.translation.sentence_bar import sentence_bar
-    from gape.translation.settings import BeamSettings
-    from gape.translation.text import read_lines, refuse_empty, write_lines
-    from gape.translation.translator import translate as translate_lines
+    from gape._internal.files import check_writable
+    from gape.experiments.translation.run_folder import RunFolder
+    from gape.experiments.translation.sentence_bar import sentence_bar
+    from gape.experiments.translation.settings import BeamSettings
+    from gape.experiments.translation.text import read_lines, refuse_empty, write_lines
+    from gape.experiments.translation.translator import translate as translate_lines
 
     settings, lines = BeamSettings(beam=beam, length_penalty=length_penalty), read_lines(source)
     refuse_empty(lines, source)
@@ -217,11 +217,11 @@ def rows(
 
     Example: gape translate rows --steps 1500 --minutes 60
     """
-    from gape.bench.overrides import parse_pairs
-    from gape.translation.collect import collect
-    from gape.translation.rows import ROWS, row_settings, run_rows
-    from gape.translation.run_folder import RunFolder
-    from gape.translation.splits import NAMES
+    from gape.experiments.graph_tasks.overrides import parse_pairs
+    from gape.experiments.translation.collect import collect
+    from gape.experiments.translation.rows import ROWS, row_settings, run_rows
+    from gape.experiments.translation.run_folder import RunFolder
+    from gape.experiments.translation.splits import NAMES
 
     names = list(ROWS) if encoding is None else [name.strip() for name in encoding.split(",")]
     results = results or (Path("results") if data in NAMES else out) / "translation.jsonl"
@@ -253,7 +253,7 @@ def rows(
 
 def _name(data: str) -> str:
     """What the text is called: of a folder its last name, however it is written."""
-    from gape.translation.splits import NAMES
+    from gape.experiments.translation.splits import NAMES
 
     return data if data in NAMES else Path(data).resolve().name
 
@@ -267,7 +267,7 @@ def _use_threads(threads: int | None) -> None:
 
 def _session(data: str, languages: str, data_dir: Path | None, threads: int | None, drop_empty: bool) -> Session:
     """The text once, for one run or many."""
-    from gape.translation.session import Session
+    from gape.experiments.translation.session import Session
 
     source, _, target = languages.partition("-")
     if not source or not target or "-" in target or source == target:

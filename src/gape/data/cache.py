@@ -10,10 +10,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from gape.atomic import replacing
-from gape.cache_folder import cache_folder
+from gape._internal.files import cache_folder, replacing, waiting
 from gape.data.flat import FlatGraphs
-from gape.lock import waiting
 
 Piece = TypeVar("Piece")
 
@@ -83,7 +81,7 @@ def cached(settings: object, make: Callable[[], FlatGraphs], folder: Path | None
     Args:
         settings: a frozen dataclass whose ``repr`` is complete: it is the key.
         make: called when there is no file yet.
-        folder: default :func:`~gape.cache_folder.cache_folder`.
+        folder: default :func:`~gape._internal.files.cache_folder`.
     """
     path = cache_path(settings, folder)
     if path.is_file():

@@ -11,7 +11,7 @@ from torch import Tensor
 from gape.data.flat import FlatGraphs
 from gape.data.split import Split
 from gape.data.task import Level, Measure, Task
-from gape.pointers import pointers
+from gape.graph.batching import pointers
 
 try:
     from torch_geometric.data import Batch, Data, InMemoryDataset

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gape.data.flat import Array, FlatGraphs, pointers
-from gape.files.smiles import rdkit
+from gape.io.smiles import rdkit
 
 #: Categories of the nine columns of atom features, for :class:`gape.nn.NodeInput`: atomic number, chirality, degree
 #: (with hydrogens), formal charge + 5, hydrogens, radical electrons, hybridisation, is aromatic, is in a ring. The

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gape.cache_folder import cache_folder
+from gape._internal.files import cache_folder
 from gape.data.dataset import GraphDataset
 from gape.data.flat import FlatGraphs, pointers
 from gape.data.split import Split

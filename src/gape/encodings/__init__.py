@@ -1,9 +1,9 @@
 """Position encodings, one a file: frozen settings, called on a graph. :func:`encode` is the door."""
 
-from gape.encodings.apply import encode
 from gape.encodings.base import Encoding, NodeEncoding, PairEncoding
 from gape.encodings.closed import closed
 from gape.encodings.degree import Degree
+from gape.encodings.encode import encode
 from gape.encodings.estimate import Estimate, estimate_random_walk
 from gape.encodings.gape import GAPE
 from gape.encodings.laplacian import Laplacian
@@ -20,7 +20,7 @@ from gape.encodings.shortest_path import ShortestPath
 from gape.encodings.signs import fix_signs, random_flips
 from gape.encodings.sinusoidal import Sinusoidal
 from gape.encodings.spectrum import Spectrum, split_spectrum
-from gape.radius import spectral_radius
+from gape.graph.spectral_radius import spectral_radius
 
 __all__ = [
     "GAPE",

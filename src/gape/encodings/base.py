@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gape.arrays import whole_number
+from gape._internal.threads import map_threads
+from gape._internal.validation import whole_number
 from gape.encodings.pairs import Pairs
-from gape.graph import Graph
-from gape.interop import as_graph
-from gape.threads import map_threads
+from gape.graph.convert import as_graph
+from gape.graph.graph import Graph
 
 FLOATS = (torch.float32, torch.float64)
 INTEGERS = (torch.int16, torch.int32, torch.int64)

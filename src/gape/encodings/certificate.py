@@ -10,8 +10,8 @@ from torch import Tensor
 from gape.solvers import Solution, Status
 from gape.solvers.outcome import CONSISTENT, NEARLY_SINGULAR, SINGULAR_GAP, below_one, lost_rows
 from gape.solvers.projected import Triangular, distances
+from gape.solvers.solution import OnSingular
 from gape.solvers.verdict import raise_or_warn
-from gape.typing import OnSingular
 
 
 @dataclass(eq=False)

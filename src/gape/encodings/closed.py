@@ -14,16 +14,16 @@ import torch
 from torch import Tensor
 
 from gape.automaton import Automaton
-from gape.blocks import Block, blocks, refuse_above, spread_rows
 from gape.encodings.base import at_least
 from gape.encodings.certificate import certified
-from gape.encodings.powers import PowerDiagonals
 from gape.encodings.readout import Readout, check
 from gape.encodings.run_lengths import RunLengths, weigh
-from gape.interop import as_graph
+from gape.graph.batching import Block, blocks, refuse_above, spread_rows
+from gape.graph.convert import as_graph
+from gape.linalg.powers import PowerDiagonals
 from gape.solvers import Solution
 from gape.solvers.problem import rounded_dtype
-from gape.typing import OnSingular
+from gape.solvers.solution import OnSingular
 
 
 @torch.no_grad()
@@ -45,7 +45,7 @@ def closed(
     Args:
         automaton: with one μ for all labels and edges.
         graph: anything :func:`gape.as_graph` takes.
-        matrix: the walk matrix, see :mod:`gape.walk`.
+        matrix: the walk matrix, see :mod:`gape.graph.walk_matrix`.
         on_singular: "raise", or "least_squares"; the latter, where the walk matrix is not symmetric, for singular
             graphs of up to 4,096 nodes times states.
         dtype: of the weights; the automaton's own if ``None``.

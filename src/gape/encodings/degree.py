@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gape.encodings.base import INTEGERS, NodeEncoding, at_least
-from gape.graph import Graph
+from gape.graph.graph import Graph
 
 
 @dataclass(frozen=True)

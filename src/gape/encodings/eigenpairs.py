@@ -12,11 +12,11 @@ import scipy.sparse.csgraph
 import torch
 from torch import Tensor
 
-from gape.blocks import Block, blocks, spread_rows
-from gape.encodings.lanczos import lowest_eigenpairs
 from gape.encodings.laplacian_matrix import LaplacianKind, count_components
 from gape.encodings.signs import fix_signs
-from gape.graph import Graph
+from gape.graph.batching import Block, blocks, spread_rows
+from gape.graph.graph import Graph
+from gape.linalg.lanczos import lowest_eigenpairs
 
 # Largest graph for a dense decomposition: from about 500 nodes on Lanczos is faster, at 1,000 up to four times.
 DENSE_NODES = 512

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape.arrays import positive, seed_number, whole_number
+from gape._internal.validation import positive, seed_number, whole_number
 from gape.encodings.random_walk import return_walk
-from gape.hashing import mix
-from gape.interop import as_graph
+from gape.graph.convert import as_graph
+from gape.linalg.hashing import mix
 
 # Samples are skewed, so that a few of them make their own spread too small.
 LEAST_SAMPLES = 32

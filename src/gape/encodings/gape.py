@@ -8,19 +8,20 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from gape._internal.warnings import warn_caller
 from gape.automaton import Automaton
 from gape.encodings.base import Encoding, at_least, one_of
 from gape.encodings.closed import closed
 from gape.encodings.node_softmax import solve_node_softmax
 from gape.encodings.pair import pair
 from gape.encodings.pairs import Pairs
-from gape.graph import Graph
-from gape.interop import as_graph
-from gape.labelling import DegreeLabels, IndexLabels, RandomLabels
-from gape.radius import has_unit_radius, unit_radius
+from gape.graph.convert import as_graph
+from gape.graph.graph import Graph
+from gape.graph.labels import DegreeLabels, IndexLabels, RandomLabels
+from gape.graph.spectral_radius import has_unit_radius, unit_radius
+from gape.graph.walk_matrix import MatrixName
 from gape.solvers import LeastSquaresWarning, Solution, Status, solve
-from gape.typing import MatrixName, OnSingular, ReadoutName
-from gape.warning import warn_caller
+from gape.solvers.solution import OnSingular, ReadoutName
 
 Transition = Literal["orthogonal", "stochastic"]
 Initial = Literal["normal", "orthogonal", "softmax_states", "softmax_nodes"]
@@ -47,7 +48,7 @@ class GAPE(Encoding):
         labels: number of node labels m. Other numbers of labels draw another α.
         labelling: where labels come from: "one" for all nodes, "random", "index" in the graph, "degree", or "given"
             with the graph. "random" and "index" depend on the order of the nodes.
-        matrix: the walk matrix A, see :mod:`gape.walk`.
+        matrix: the walk matrix A, see :mod:`gape.graph.walk_matrix`.
         readout: "node", runs from anywhere into the node; "closed", runs that come back to where they began; "pair",
             runs between all pairs, n × n × k.
         on_singular: "raise" where the equation has no solution, or "least_squares" for what comes nearest.

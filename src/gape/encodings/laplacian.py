@@ -8,12 +8,12 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
+from gape._internal.threads import map_threads
 from gape.encodings.base import NodeEncoding, at_least, one_of
 from gape.encodings.eigenpairs import Eigenpairs, eigenpairs
 from gape.encodings.laplacian_matrix import LaplacianKind, LaplacianName
-from gape.graph import Graph
-from gape.interop import as_graph
-from gape.threads import map_threads
+from gape.graph.convert import as_graph
+from gape.graph.graph import Graph
 
 
 @dataclass(frozen=True)

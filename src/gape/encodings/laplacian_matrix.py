@@ -11,9 +11,9 @@ import scipy.sparse.csgraph
 import torch
 from torch import Tensor
 
-from gape.graph import Graph
-from gape.graph_checks import check_nonnegative
-from gape.walk import SMALLEST_DEGREE, check_range
+from gape.graph.graph import Graph
+from gape.graph.validate import check_nonnegative
+from gape.graph.walk_matrix import SMALLEST_DEGREE, check_range
 
 LaplacianName = Literal["normalized", "combinatorial"]
 

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from gape.automaton import Automaton
-from gape.graph import Graph
+from gape.graph.graph import Graph
 from gape.solvers import Solution, Status, solve
 from gape.solvers.outcome import lost_rows
 from gape.solvers.problem import check_fit
+from gape.solvers.solution import OnSingular
 from gape.solvers.verdict import raise_or_warn
-from gape.typing import OnSingular
 
 
 def node_softmax(automaton: Automaton, graph: Graph) -> Tensor:

@@ -12,15 +12,15 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from gape.blocks import Block, blocks, refuse_above, spread_rows
+from gape._internal.threads import map_threads
 from gape.encodings.base import NodeEncoding, PairEncoding, at_least, one_of
 from gape.encodings.pairs import Pairs, empty_pairs, spread_pairs
 from gape.encodings.readout import symmetrised
-from gape.graph import Graph
-from gape.graph_checks import check_nonnegative
-from gape.interop import as_graph
-from gape.threads import map_threads
-from gape.walk import WalkMatrix
+from gape.graph.batching import Block, blocks, refuse_above, spread_rows
+from gape.graph.convert import as_graph
+from gape.graph.graph import Graph
+from gape.graph.validate import check_nonnegative
+from gape.graph.walk_matrix import WalkMatrix
 
 Dangling = Literal["restart", "stop"]
 # The rounding of 1 - β is magnified by 1/β: below this fewer than six digits are left, at 1e-17 there is no inverse.

@@ -13,16 +13,16 @@ import torch
 from torch import Tensor
 
 from gape.automaton import Automaton
-from gape.blocks import ENTRIES, Block, blocks, refuse_above
 from gape.encodings.base import at_least
 from gape.encodings.certificate import certified
 from gape.encodings.pairs import empty_pairs, spread_pairs
 from gape.encodings.readout import Readout, check
 from gape.encodings.run_lengths import RunLengths, weigh
-from gape.interop import as_graph
+from gape.graph.batching import ENTRIES, Block, blocks, refuse_above
+from gape.graph.convert import as_graph
 from gape.solvers import Solution
 from gape.solvers.problem import rounded_dtype
-from gape.typing import OnSingular
+from gape.solvers.solution import OnSingular
 
 
 @torch.no_grad()

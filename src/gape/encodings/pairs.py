@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.blocks import Block
-from gape.pointers import pointers
-from gape.sparse import Adjacency
+from gape.graph.adjacency import Adjacency
+from gape.graph.batching import Block, pointers
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.blocks import blocks, dense_parts, refuse_above, spread_rows
 from gape.encodings.base import NodeEncoding, at_least
-from gape.encodings.powers import PowerDiagonals
-from gape.graph import Graph
-from gape.walk import WalkMatrix
+from gape.graph.batching import blocks, dense_parts, refuse_above, spread_rows
+from gape.graph.graph import Graph
+from gape.graph.walk_matrix import WalkMatrix
+from gape.linalg.powers import PowerDiagonals
 
 # Entries of the matrices worked on together, measured: fewer cost more calls, more fall out of the cache.
 CACHED = 1 << 18

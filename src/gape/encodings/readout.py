@@ -10,20 +10,20 @@ import torch
 from torch import Tensor
 
 from gape.automaton import Automaton
-from gape.blocks import Block
 from gape.encodings.certificate import Certificate
 from gape.encodings.from_sources import ROOM, runs_from_each, schur
 from gape.encodings.nearest import dense_runs, too_large
 from gape.encodings.run_lengths import RunLengths, run_lengths
-from gape.graph import Graph
+from gape.graph.batching import Block
+from gape.graph.graph import Graph
+from gape.graph.walk_matrix import WalkMatrix
 from gape.solvers.dense_system import within
 from gape.solvers.outcome import below_one
 from gape.solvers.problem import check_fit
 from gape.solvers.projected import Triangular, distances, solve_diagonal
 from gape.solvers.settle import DENSE_UNKNOWNS
+from gape.solvers.solution import OnSingular
 from gape.solvers.verdict import check_on_singular
-from gape.typing import OnSingular
-from gape.walk import WalkMatrix
 
 
 @dataclass(frozen=True, eq=False)

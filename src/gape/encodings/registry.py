@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
+from gape._internal.validation import typed
 from gape.encodings.base import Encoding
 from gape.encodings.degree import Degree
 from gape.encodings.gape import GAPE
@@ -22,7 +23,6 @@ from gape.encodings.sequence_walk import PathRandomWalk
 from gape.encodings.shortest_path import ShortestPath
 from gape.encodings.sinusoidal import Sinusoidal
 from gape.encodings.spectrum import Spectrum
-from gape.text import typed
 
 #: The class behind each name and the settings that the name fixes in advance.
 REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from gape.automaton import Automaton
+from gape.graph.walk_matrix import WalkMatrix
 from gape.solvers.contraction import contracting_power
-from gape.walk import WalkMatrix
 
 # Beyond so many powers eigenvectors are cheaper.
 MOST = 64

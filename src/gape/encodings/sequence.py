@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gape.encodings.base import NodeEncoding
-from gape.graph import Graph
+from gape.graph.graph import Graph
 
 Shape = Literal["path", "cycle"]
 

@@ -10,14 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from gape.blocks import dense_parts, refuse_above
+from gape._internal.threads import map_threads
 from gape.encodings.base import INTEGERS, PairEncoding, at_least
-from gape.encodings.hops import distance_type, hop_distances
 from gape.encodings.pairs import Pairs
-from gape.graph import Graph
-from gape.interop import as_graph
-from gape.parts import even_bounds
-from gape.threads import map_threads
+from gape.graph.batching import dense_parts, even_bounds, refuse_above
+from gape.graph.convert import as_graph
+from gape.graph.graph import Graph
+from gape.linalg.hops import distance_type, hop_distances
 
 
 @dataclass(frozen=True)

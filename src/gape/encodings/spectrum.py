@@ -11,7 +11,7 @@ from torch import Tensor
 from gape.encodings.base import NodeEncoding, at_least, one_of
 from gape.encodings.eigenpairs import eigenpairs
 from gape.encodings.laplacian_matrix import LaplacianKind, LaplacianName
-from gape.graph import Graph
+from gape.graph.graph import Graph
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,16 @@ from gape.nn.inputs import OGB_ATOM, NodeInput
 from gape.nn.layer import GraphTransformerLayer
 from gape.nn.learnable.automaton import LearnableAutomaton
 from gape.nn.learnable.basis import WalkBasis
-from gape.nn.learnable.by_name import LEARNED, LearnedEncoding, learned, learned_settings
 from gape.nn.learnable.compute_basis import walk_basis
 from gape.nn.learnable.encoder import GAPEEncoder, WalkInput
 from gape.nn.learnable.layer import GAPE
 from gape.nn.learnable.transitions import DenseTransition, DiagonalTransition
 from gape.nn.readout import Readout
 from gape.nn.scaling import FeatureScaling
-from gape.nn.sequence import ModelSettings, Positions, Transformer, make_positions
 from gape.nn.spectral_attention import SpectralAttention
 
 __all__ = [
     "GAPE",
-    "LEARNED",
     "OGB_ATOM",
     "AttentionPattern",
     "DegreeAndDistance",
@@ -33,20 +30,13 @@ __all__ = [
     "GraphTransformer",
     "GraphTransformerLayer",
     "LearnableAutomaton",
-    "LearnedEncoding",
     "LinearEncoder",
-    "ModelSettings",
     "MultiHeadAttention",
     "NodeInput",
-    "Positions",
     "Readout",
     "SpectralAttention",
-    "Transformer",
     "WalkBasis",
     "WalkInput",
     "attend",
-    "learned",
-    "learned_settings",
-    "make_positions",
     "walk_basis",
 ]

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from gape.arrays import check_finite
+from gape._internal.validation import check_finite
 
 Scaling = Literal["batch", "fixed", "whitened", "none"]
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data.datapipes import functional_transform
 
 from gape.encodings import Encoding, Pairs, make
-from gape.graph import Graph
+from gape.graph.graph import Graph
 from gape.pyg.graph_transform import GraphTransform
 
 # What PyG takes for node numbers, edges or a number of nodes, by these words in a name.

@@ -8,13 +8,12 @@ import torch
 from torch_geometric.data import Batch
 from torch_geometric.data.datapipes import functional_transform
 
-from gape.arrays import whole_number
-from gape.graph import Graph
+from gape._internal.validation import whole_number
+from gape.graph.graph import Graph
+from gape.graph.walk_matrix import NAMES, MatrixName
 from gape.nn.learnable.basis import GRAPH_FIELDS, PREFIX
 from gape.nn.learnable.compute_basis import walk_basis
 from gape.pyg.graph_transform import GraphTransform
-from gape.typing import MatrixName
-from gape.walk import NAMES
 
 
 @functional_transform("add_walk_basis")
@@ -27,7 +26,7 @@ class AddWalkBasis(GraphTransform):
     ``WalkBasis.of(batch)`` picks them up. :meth:`over` does a whole data set at once.
 
     Args:
-        matrix: the walk matrix, see :mod:`gape.walk`.
+        matrix: the walk matrix, see :mod:`gape.graph.walk_matrix`.
         vectors: number of columns J; with ``complete`` no graph may have more nodes; ``None`` for as many as the
             largest graph of a data set or ``Batch`` has nodes; 0 for none.
         complete: all eigenvectors, for several labels and for closed and pair readouts; otherwise Krylov vectors.

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data, Dataset, HeteroData
 from torch_geometric.transforms import BaseTransform
 
-from gape.graph import Graph
-from gape.interop import as_graph
-from gape.warning import warn_caller
+from gape._internal.warnings import warn_caller
+from gape.graph.convert import as_graph
+from gape.graph.graph import Graph
 
 
 class GraphTransform(BaseTransform):  # type: ignore[misc]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gape.sparse import Adjacency
+from gape.graph.adjacency import Adjacency
 
 # Relative size below which a new direction is rounding error: the space has stopped growing.
 BREAKDOWN = 1e-13

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from gape.arrays import whole_number
+from gape._internal.validation import whole_number
 from gape.automaton import Automaton
-from gape.graph import Graph
+from gape.graph.graph import Graph
 from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.krylov import Krylov
 from gape.solvers.outcome import check_tolerance

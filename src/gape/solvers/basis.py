@@ -9,13 +9,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gape.graph.adjacency import Adjacency
 from gape.solvers.arnoldi import Padding
 from gape.solvers.contraction import proven_radius
 from gape.solvers.outcome import DIRECT_TOLERANCE, NO, SINGULAR_GAP, UNKNOWN, YES, Outcome, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.projected import Triangular, distances, solve_diagonal, solve_matrix
 from gape.solvers.solution import Status
-from gape.sparse import Adjacency
 
 EXCITED = 1e-10
 

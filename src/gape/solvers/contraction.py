@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gape.radius import EIGENVALUE_NODES, spectral_radius
+from gape.graph.spectral_radius import EIGENVALUE_NODES, spectral_radius
 from gape.solvers.outcome import below_one
 from gape.solvers.problem import Problem
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.arrays import positive
+from gape._internal.validation import positive
 from gape.solvers.arnoldi import Arnoldi, Padding
 from gape.solvers.contraction import Operator, substituted
 from gape.solvers.outcome import NEARLY_SINGULAR, UNKNOWN, YES, Outcome, below_one, check_tolerance, code, judge

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from gape.graph.walk_matrix import WalkMatrix
 from gape.solvers.basis import Basis
 from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.kronecker import operator_matrices
@@ -27,7 +28,6 @@ from gape.solvers.projected import Triangular
 from gape.solvers.schur import Schur
 from gape.solvers.settle import DENSE_UNKNOWNS
 from gape.solvers.spectral import Spectral
-from gape.walk import WalkMatrix
 
 # Up to this size an adjoint solve takes the dense road, which converges whatever the spectrum.
 ADJOINT_NODES = 256

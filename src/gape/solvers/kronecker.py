@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.arrays import positive
+from gape._internal.validation import positive
 from gape.solvers.dense_system import solve_or_nearest, within
 from gape.solvers.outcome import DIRECT_TOLERANCE, NO, YES, Outcome, below_one, judge
 from gape.solvers.problem import Problem

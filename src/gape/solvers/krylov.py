@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.arrays import positive
+from gape._internal.validation import positive
 from gape.solvers.arnoldi import Arnoldi, Padding
 from gape.solvers.basis import Basis
 from gape.solvers.outcome import Outcome, check_tolerance, code

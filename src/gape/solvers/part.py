@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.parts import near_sizes
+from gape.graph.batching import near_sizes
 from gape.solvers.auto import Auto
 from gape.solvers.basis import Basis
 from gape.solvers.fixed_point import FixedPoint

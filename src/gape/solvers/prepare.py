@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from gape.automaton import Automaton
-from gape.graph import Graph
-from gape.interop import as_graph
+from gape.graph.convert import as_graph
+from gape.graph.graph import Graph
 from gape.solvers.basis import Basis
 from gape.solvers.krylov import Krylov
 from gape.solvers.problem import Problem, check_fit

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from gape.automaton import Automaton
-from gape.graph import Graph
-from gape.sparse import Adjacency
-from gape.walk import WalkMatrix
+from gape.graph.adjacency import Adjacency
+from gape.graph.graph import Graph
+from gape.graph.walk_matrix import WalkMatrix
 
 
 @dataclass(frozen=True, eq=False)

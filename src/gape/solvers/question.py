@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape.arrays import as_tensor, check_finite
+from gape._internal.validation import as_tensor, check_finite
 from gape.automaton import Automaton
-from gape.graph import Graph
+from gape.graph.graph import Graph
 from gape.solvers.problem import Problem
 
 

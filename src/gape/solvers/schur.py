@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 import torch
 
-from gape.arrays import positive
+from gape._internal.validation import positive
 from gape.solvers.basis import Basis, whole_space_coordinates
 from gape.solvers.outcome import Outcome
 from gape.solvers.problem import Problem

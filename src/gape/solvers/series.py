@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.arrays import positive
-from gape.radius import EIGENVALUE_NODES, spectral_radius
+from gape._internal.validation import positive
+from gape.graph.spectral_radius import EIGENVALUE_NODES, spectral_radius
 from gape.solvers.contraction import contracting_power, substituted
 from gape.solvers.outcome import UNKNOWN, YES, Outcome, below_one, check_tolerance, code, judge
 from gape.solvers.problem import Problem

@@ -6,8 +6,14 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import Literal
 
 from torch import Tensor
+
+#: Runs that a solve reads out: into a node, back to where they began, or between all pairs of nodes.
+ReadoutName = Literal["node", "closed", "pair"]
+#: What to do where the equation has no solution.
+OnSingular = Literal["raise", "least_squares"]
 
 
 class Status(Enum):

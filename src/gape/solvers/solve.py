@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gape._internal.threads import map_threads
 from gape.automaton import Automaton
-from gape.graph import Graph
-from gape.interop import as_graph
+from gape.graph.convert import as_graph
+from gape.graph.graph import Graph
 from gape.solvers.auto import Auto
 from gape.solvers.basis import Basis
 from gape.solvers.outcome import NO, RADIUS_KINDS, STATUSES, YES
@@ -18,10 +19,8 @@ from gape.solvers.part import AnySolver, Solved, solve_part
 from gape.solvers.prepare import GraphBasis
 from gape.solvers.problem import check_fit, rounded_dtype
 from gape.solvers.question import Question, as_source
-from gape.solvers.solution import Solution, Status
+from gape.solvers.solution import OnSingular, Solution, Status
 from gape.solvers.verdict import check_on_singular, raise_or_warn
-from gape.threads import map_threads
-from gape.typing import OnSingular
 
 
 def solve(
@@ -44,7 +43,7 @@ def solve(
         automaton: the machine. One with a single label sees all nodes alike; one with more needs ``graph.labels``.
         graph: a :class:`Graph`, or anything :func:`gape.as_graph` takes.
         solver: its settings; ``None`` for :class:`Auto`.
-        matrix: the walk matrix A by name, see :mod:`gape.walk`.
+        matrix: the walk matrix A by name, see :mod:`gape.graph.walk_matrix`.
         basis: what :func:`prepare` computed for this graph before, instead of ``solver``.
         source: ``[n, states]``, the weights with which runs begin at each node, instead of αℓ.
         on_singular: ``"raise"``, or ``"least_squares"`` for the shortest least-squares solution, flagged as such.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gape._internal.warnings import warn_caller
 from gape.solvers.solution import AlgebraicOnlyWarning, Solution, SolveError, Status
-from gape.warning import warn_caller
 
 
 def check_on_singular(on_singular: str) -> None:

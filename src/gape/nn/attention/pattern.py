@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gape.arrays import check_batch
+from gape._internal.validation import check_batch
 from gape.nn.attention.dense_layout import DenseLayout
 from gape.nn.attention.edge_layout import EdgeLayout
 

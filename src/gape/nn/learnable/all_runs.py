@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gape.graph.adjacency import Adjacency
 from gape.nn.learnable.basis import WalkBasis
 from gape.nn.learnable.doubling import Doubling
 from gape.solvers.arnoldi import Padding
 from gape.solvers.basis import Basis
 from gape.solvers.gradient import BasisSystem, stein_solve
-from gape.sparse import Adjacency
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gape.arrays import positive, seed_number
+from gape._internal.validation import positive, seed_number
 from gape.automaton import Automaton
 from gape.nn.learnable.transitions import DenseTransition, DiagonalTransition
 

@@ -22,7 +22,7 @@ class WalkBasis:
     Rows are nodes or graphs, so batches of graphs are made by joining rows, as PyG does.
 
     Args:
-        matrix: ``[graphs]``, the number of the walk matrix in :data:`gape.walk.NAMES`.
+        matrix: ``[graphs]``, the number of the walk matrix in :data:`gape.graph.walk_matrix.NAMES`.
         radius: ``[graphs]``, what each graph's matrix was divided by.
         vectors: ``[n, J]``, zero in columns that a graph does not need.
         spectrum: ``[graphs, J]`` if H is diagonal, else ``[graphs, J, J]``, H itself.

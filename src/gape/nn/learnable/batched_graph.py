@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape.arrays import as_tensor, check_batch, whole_number
-from gape.graph import Graph
-from gape.graph_checks import integers
-from gape.pointers import pointers
+from gape._internal.validation import as_tensor, check_batch, whole_number
+from gape.graph.batching import pointers
+from gape.graph.graph import Graph
+from gape.graph.validate import integers
 
 
 def batched_graph(

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from gape.graph.adjacency import Adjacency
 from gape.nn.learnable.steps import Steps
-from gape.sparse import Adjacency
 
 # Starts followed together, at most.
 STARTS = 16

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from gape.graph import Graph
+from gape.graph.graph import Graph
+from gape.graph.walk_matrix import NAMES
 from gape.nn.learnable.automaton import LearnableAutomaton
 from gape.nn.learnable.basis import GRAPH_FIELDS, WalkBasis
 from gape.nn.learnable.compute_basis import graph_edges, graph_weight
-from gape.walk import NAMES
 
 
 def check_graph(graph: Graph, machine: LearnableAutomaton) -> None:

@@ -7,17 +7,17 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from gape.blocks import blocks, spread_rows
-from gape.encodings.powers import PowerDiagonals
-from gape.graph import Graph
-from gape.hashing import digest_edges
+from gape.graph.batching import blocks, spread_rows
+from gape.graph.graph import Graph
+from gape.graph.spectral_radius import unit_walk, walk_radius
+from gape.graph.walk_matrix import NAMES, WalkMatrix
+from gape.linalg.hashing import digest_edges
+from gape.linalg.powers import PowerDiagonals
 from gape.nn.learnable.basis import WalkBasis
-from gape.nn.learnable.unit_walk import unit_walk, walk_radius
 from gape.solvers.krylov import Krylov
 from gape.solvers.problem import Problem
 from gape.solvers.schur import Schur
 from gape.solvers.spectral import Spectral
-from gape.walk import NAMES, WalkMatrix
 
 
 def walk_basis(
@@ -33,7 +33,7 @@ def walk_basis(
 
     Args:
         graph: one graph or many.
-        matrix: the walk matrix, see :mod:`gape.walk`.
+        matrix: the walk matrix, see :mod:`gape.graph.walk_matrix`.
         vectors: number of columns J: at most so many Krylov vectors, or room for so many nodes if ``complete``;
             ``None`` for as many as the largest graph has nodes, 0 for no basis.
         complete: all eigenvectors, which serve any labels and closed runs.

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape.graph import Graph
+from gape.graph.batching import pointers
+from gape.graph.graph import Graph
 from gape.nn.attention.bias import fit_bias
 from gape.nn.attention.pattern import AttentionPattern
 from gape.nn.encoder import Encoder
 from gape.nn.learnable.basis import WalkBasis
 from gape.nn.learnable.layer import GAPE
-from gape.pointers import pointers
 
 
 @dataclass(frozen=True, eq=False)

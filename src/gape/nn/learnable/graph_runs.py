@@ -7,7 +7,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from gape.graph import Graph
+from gape.graph.graph import Graph
+from gape.graph.spectral_radius import unit_walk, walk_radius
+from gape.graph.walk_matrix import WalkMatrix
 from gape.nn.learnable.all_runs import AllRuns
 from gape.nn.learnable.automaton import LearnableAutomaton
 from gape.nn.learnable.basis import WalkBasis, enough_vectors
@@ -15,12 +17,10 @@ from gape.nn.learnable.bounded_runs import runs_back, runs_into
 from gape.nn.learnable.checks import check_basis, check_graph
 from gape.nn.learnable.compute_basis import return_weights, walk_basis
 from gape.nn.learnable.steps import Steps
-from gape.nn.learnable.unit_walk import unit_walk, walk_radius
 from gape.nn.learnable.untyped_lengths import closed_by_length, pair_by_length, worth
 from gape.solvers.arnoldi import Padding
 from gape.solvers.gradient import ADJOINT_NODES, EdgeSystem, stein_solve
 from gape.solvers.problem import Problem
-from gape.walk import WalkMatrix
 
 
 class GraphRuns:

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from gape.graph import Graph
-from gape.labelling import DegreeLabels
+from gape.graph.graph import Graph
+from gape.graph.labels import DegreeLabels
+from gape.graph.walk_matrix import MatrixName
 from gape.nn.learnable.automaton import LearnableAutomaton, TransitionBy, TransitionForm
 from gape.nn.learnable.basis import WalkBasis, enough_vectors
 from gape.nn.learnable.batched_graph import batched_graph
@@ -18,7 +19,7 @@ from gape.nn.learnable.graph_runs import GraphRuns
 from gape.nn.learnable.settings import check_labels, check_settings, check_walk
 from gape.nn.scaling import FeatureScaling, Scaling
 from gape.solvers.outcome import lost_rows
-from gape.typing import MatrixName, ReadoutName
+from gape.solvers.solution import ReadoutName
 
 
 class GAPE(nn.Module):
@@ -41,7 +42,7 @@ class GAPE(nn.Module):
         labels: number m of node labels.
         labelling: "given" to :meth:`forward`, such as atom types, or "degree", the in-degree up to m - 1.
         edge_types: number of edge types.
-        matrix: the walk matrix, see :mod:`gape.walk`.
+        matrix: the walk matrix, see :mod:`gape.graph.walk_matrix`.
         damping: γ, below 1; with a ``length`` also 1.
         scaling: of each feature: "batch" as BatchNorm, "fixed" from the training set (see :meth:`fit_scaling`),
             "whitened" likewise and decorrelated (for ``learn=False``), or "none". Pairs are not scaled.

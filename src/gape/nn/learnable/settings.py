@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import get_args
 
-from gape.arrays import finite_number, positive
-from gape.typing import ReadoutName
-from gape.walk import NAMES
+from gape._internal.validation import finite_number, positive
+from gape.graph.walk_matrix import NAMES
+from gape.solvers.solution import ReadoutName
 
 
 def check_settings(

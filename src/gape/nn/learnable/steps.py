@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gape.walk import WalkMatrix
+from gape.graph.walk_matrix import WalkMatrix
 
 Bags = tuple[Tensor, Tensor, Tensor]
 

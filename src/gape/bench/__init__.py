@@ -1,1 +1,0 @@
-"""The benchmark: runtimes and training runs, ours beside the paper's."""

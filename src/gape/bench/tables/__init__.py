@@ -1,1 +1,0 @@
-"""Runs put together into tables, beside what the paper printed."""

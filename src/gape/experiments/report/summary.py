@@ -1,0 +1,110 @@
+"""Which figures of a column are the best ones, as far as the seeds can tell."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from scipy import stats
+
+Key = TypeVar("Key")
+
+#: Two figures differ if a t-test finds so at this level.
+LEVEL = 0.05
+#: Of fewer seeds a t-test finds next to nothing, however far figures are apart.
+SEEDS = 3
+
+
+def best(figures: Mapping[Key, Sequence[float]], *, larger: bool) -> set[Key]:
+    """The keys whose values are the best on average, or not significantly worse (two-sided t-test, p = 0.05).
+
+    Values that never vary differ if they are not equal. One or two values are not tested: they are among the best only
+    if no mean is better.
+
+    Args:
+        figures: the values of each key, one a seed.
+        larger: whether larger is better.
+
+    Example:
+        >>> sorted(best({"a": [1.0, 2.0, 3.0], "b": [2.0, 3.0, 4.0], "c": [-9.0, -9.1, -9.2]}, larger=True))
+        ['a', 'b']
+    """
+    means = {key: float(np.mean(values)) for key, values in figures.items() if len(values)}
+    if not means:
+        return set()
+    top = max(means.values()) if larger else min(means.values())
+    leader = next(key for key, mean in means.items() if mean == top)
+    tested = {key for key in means if min(len(figures[key]), len(figures[leader])) >= SEEDS}
+    return {key for key in means if means[key] == top or (key in tested and not differ(figures[key], figures[leader]))}
+
+
+def differ(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether a t-test tells two samples apart; where it cannot be done, whether their means are unequal."""
+    if len(one) < 2 or len(other) < 2 or np.ptp(one) + np.ptp(other) == 0:
+        return bool(np.mean(one) != np.mean(other))
+    # From means and deviations: a sample that never varies is nothing to warn of.
+    moments = [(np.mean(values), np.std(values, ddof=1), len(values)) for values in (one, other)]
+    return bool(stats.ttest_ind_from_stats(*moments[0], *moments[1]).pvalue < LEVEL)
+
+
+Rule = Literal["best_validation", "last_epoch"]
+
+#: In words: when the weights were taken that were tested.
+RULES: Mapping[Rule, str] = {"best_validation": "best validation", "last_epoch": "last epoch"}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Test figures of a cell, one a seed.
+
+    Args:
+        values: in percent, or for a regression the mean absolute error; NaN where it was not finite.
+        decimals: that are printed.
+        by_time: whether a run was stopped by time.
+
+    Example:
+        >>> str(Summary((79.0, 81.0), 2)), str(Summary((0.25,), 3, by_time=True))
+        ('80.00 ± 1.41 [2]', '0.250 [1]†')
+    """
+
+    values: tuple[float, ...]
+    decimals: int
+    by_time: bool = False
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.values)
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation over the seeds (of the sample); None for one seed."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    def __str__(self) -> str:
+        if not math.isfinite(self.mean):
+            return f"not finite [{len(self.values)}]"
+        spread = "" if self.deviation is None else f" ± {self.deviation:.{self.decimals}f}"
+        seeds = "" if len(self.values) == 4 else f" [{len(self.values)}]"
+        return f"{self.mean:.{self.decimals}f}{spread}{seeds}{'†' if self.by_time else ''}"
+
+
+def summarise(results: Iterable[Mapping[str, Any]], rule: Rule) -> Summary | None:
+    """The figures of the runs of a cell by one rule; None if there are none.
+
+    At the last epoch it is the published metric, which for mean absolute errors and for classes of nodes is a mean
+    over batches; at best validation the metric over the whole test set.
+    """
+    values, decimals, by_time = [], 2, False
+    for result in results:
+        metric, figures = result["metric"], result[rule]
+        published = f"{metric}_per_batch"
+        value = figures[published if rule == "last_epoch" and published in figures else metric]
+        decimals = 3 if metric == "mae" else 2
+        value = math.nan if value is None else value
+        values.append(value if metric == "mae" else 100 * value)
+        by_time |= result["stopped"] == "time"
+    return Summary(tuple(values), decimals, by_time) if values else None

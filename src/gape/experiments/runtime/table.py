@@ -1,0 +1,139 @@
+"""The runtime table: seconds to encode a data set, ours and the other way in one run, beside the paper's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from gape._internal.files import replacing, waiting
+from gape.experiments.graph_tasks.collect import read_lines
+from gape.experiments.graph_tasks.rows import find
+from gape.experiments.report.paper import printed
+from gape.experiments.report.summary import Summary
+from gape.experiments.report.table import MISSING, PAPER, Entry, Table
+from gape.experiments.runtime.measurement import AGREE, measure, table
+from gape.experiments.runtime.todays_way import comparisons
+from gape.experiments.runtime.workloads import SIZES
+
+# Features in the paper's table.
+K = 20
+FILE = "graph-runtime.jsonl"
+
+
+def measure_runtimes(
+    results: Path, data_dir: Path | None = None, *, quick: bool = False, workloads: Sequence[str] = tuple(SIZES)
+) -> list[dict[str, Any]]:
+    """What ``gape runtime`` measures, kept as soon as it is known: a line for each workload and encoding."""
+    lines, timings = [], []
+    for timing, circumstances in measure(data_dir, quick, workloads=workloads):
+        line = {("runtime" if name == "workload" else name): value for name, value in vars(timing).items()}
+        line |= {"seconds": [round(run, 4) for run in timing.seconds], **circumstances}
+        _keep(results, line)
+        lines.append(line)
+        timings.append(timing)
+    Console().print(table(timings))
+    return lines
+
+
+def chosen_workloads(tasks: Sequence[str] | None) -> list[str]:
+    """The workloads of these tasks; all if None.
+
+    >>> chosen_workloads(["zinc"])
+    ['ZINC']
+    """
+    known = {name.lower(): name for name in SIZES}
+    tasks = list(known) if tasks is None else tasks
+    if absent := [task for task in tasks if task not in known]:
+        raise ValueError(f"runtimes are not measured on {', '.join(absent)}; there are {', '.join(known)}")
+    return [known[task] for task in tasks]
+
+
+def _keep(results: Path, line: dict[str, Any]) -> None:
+    """Put a line in the place of an older one of the same workload, encoding and k, or behind the others.
+
+    Lines of the workload that were measured on other data or another machine go: a table says only once on what.
+    """
+    results.mkdir(parents=True, exist_ok=True)
+    with waiting(results / ".lock"):
+        same = [old for old in _read(results) if old["runtime"] != line["runtime"] or _where(old) == _where(line)]
+        kept = {_key(old): old for old in same} | {_key(line): line}
+        with replacing(results / FILE) as temporary:
+            temporary.write_text("".join(json.dumps(one) + "\n" for one in kept.values()), encoding="utf-8")
+
+
+def _where(line: dict[str, Any]) -> list[Any]:
+    return [line[name] for name in ("graphs", "data", "threads", "machine", "torch")]
+
+
+def _key(line: dict[str, Any]) -> tuple[Any, ...]:
+    return line["runtime"], line["encoding"], line["k"]
+
+
+def runtime_table(results: Path) -> Table:
+    """The table from what was measured."""
+    found = {_key(line): line for line in _read(results)}
+    lines: list[tuple[str, str, tuple[Entry, ...]]] = []
+    short: list[tuple[str, tuple[str, ...]]] = []
+    for encoding, k, way in ((one.encoding, one.k, one.way.name) for one in comparisons()):
+        title = find(encoding).title + ("" if k is None else f", k = {k}")
+        measured = [found.get((name, encoding, k)) for name in SIZES]
+        lines.append((title, "ours", tuple(_entry(line) for line in measured)))
+        lines.append((title, f"{way}, graph by graph", tuple(_other(line) for line in measured)))
+        short.append((title, tuple(_at_best(line) for line in measured)))
+        paper = [printed("graph-runtime", find(encoding).title, name) for name in SIZES] if k == K else []
+        if any(paper):
+            lines.append((title, PAPER, tuple(Entry(f"{value:.2f}") for value in paper)))
+    notes = [
+        "Ours: mean ± standard deviation of the runs, [n]: how many where not four. The other way: its best, on a "
+        "sample of the graphs, scaled up; in brackets how many times faster ours is at its best, and on how many of "
+        "the graphs compared both give the same. Ours has the threads that are stated; the other way is one process "
+        "whose matrix products have as many of them as suit it best. Paper: 8-core Ryzen 7 3700X; another machine, so "
+        "compare rows.",
+        AGREE,
+    ]
+    for name in SIZES:
+        if (line := next((line for line in found.values() if line["runtime"] == name), None)) is not None:
+            notes.append(f"{name}: {line['graphs']:,} graphs, {line['data']}, {line['threads']} threads.")
+    columns = tuple(f"{name} ↓" for name in SIZES)
+    return Table("graph-runtime", "Seconds to encode a data set", columns, tuple(lines), tuple(notes), tuple(short))
+
+
+def _entry(line: dict[str, Any] | None) -> Entry:
+    if line is None:
+        return Entry(MISSING)
+    summary = Summary(tuple(line["seconds"]), 3)
+    return Entry(str(summary), summary=summary)
+
+
+def _other(line: dict[str, Any] | None) -> Entry:
+    if line is None or line["other"] is None:
+        return Entry(MISSING)
+    return Entry(f"{line['other']:.1f} ({_ratio(line)}, {line['agree']}/{line['compared']})")
+
+
+def _ratio(line: dict[str, Any]) -> str:
+    """How many times faster ours is at its best."""
+    ratio = line["other"] / min(line["seconds"])
+    return f"{ratio:.{0 if ratio >= 10 else 1}f}×"
+
+
+def _at_best(line: dict[str, Any] | None) -> str:
+    """
+    >>> _at_best({"seconds": [0.0479, 0.06], "other": 5.56}), _at_best({"seconds": [24.2], "other": None})
+    ('0.048 s, **116×**', '24 s')
+    """
+    if line is None:
+        return MISSING
+    seconds = f"{min(line['seconds']):#.2g}".rstrip(".")
+    return f"{seconds} s" if line["other"] is None else f"{seconds} s, **{_ratio(line)}**"
+
+
+def _read(results: Path) -> list[dict[str, Any]]:
+    path = results / FILE
+    if not path.exists():
+        return []
+    return [record for _, record in read_lines(path)]

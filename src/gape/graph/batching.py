@@ -1,0 +1,239 @@
+"""A batch cut into parts: runs of whole graphs small enough to work on in cache, or graphs of nearly the same size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from gape.graph.graph import Graph
+    from gape.graph.walk_matrix import WalkMatrix
+
+# A part has at most about so many edges and nodes: a sparse product then stays inside the processor's cache.
+# And so many pairs of nodes, padded: dense matrices of its graphs then stay within 256 MB.
+PART_EDGES = 3 << 19
+PART_NODES = 160_000
+PART_PAIRS = 1 << 25
+# Entries of a table that are too few to be worth a cut.
+FEW_ENTRIES = 1 << 20
+# What work of its own for one more group costs, in the n³ of a dense matrix.
+GROUP_COST = 2_500_000
+
+
+def part_bounds(ptr: NDArray[np.int64], edge_ptr: NDArray[np.int64]) -> list[int]:
+    """Where each part begins, in graphs, and the number of graphs: whole graphs, in parts of about the same work.
+
+    Args:
+        ptr: ``[graphs + 1]``, where the nodes of each graph begin.
+        edge_ptr: ``[graphs + 1]``, where its edges begin.
+
+    Example:
+        >>> graphs = np.arange(4)
+        >>> part_bounds(100_000 * graphs, 200_000 * graphs)  # two graphs together have more than PART_NODES nodes
+        [0, 1, 2, 3]
+        >>> part_bounds(10 * graphs, 20 * graphs)
+        [0, 3]
+    """
+    sizes, graphs = np.diff(ptr), len(ptr) - 1
+    parts = int(max(np.ceil(edge_ptr[-1] / PART_EDGES), np.ceil(ptr[-1] / PART_NODES), 1))
+    parts += parts % 2 if parts > 1 else 0  # an even number shares out well among threads
+    most_edges = min(PART_EDGES, int(1.02 * edge_ptr[-1] / parts) + 1)
+    most_nodes = min(PART_NODES, int(1.02 * ptr[-1] / parts) + 1)
+    bounds = [0]
+    while bounds[-1] < graphs:
+        start = bounds[-1]
+        stop = min(
+            int(np.searchsorted(edge_ptr, edge_ptr[start] + most_edges, "right")) - 1,
+            int(np.searchsorted(ptr, ptr[start] + most_nodes, "right")) - 1,
+        )
+        stop = min(max(stop, start + 1), graphs)
+        # Stop before the first graph that would pad the others too much, or make dense matrices of all too large.
+        largest, count = np.maximum.accumulate(sizes[start:stop]), np.arange(1, stop - start + 1)
+        padded = largest * count > 4 * (ptr[start + 1 : stop + 1] - ptr[start]) + 4096
+        padded |= largest**2 * count > PART_PAIRS
+        if padded.any():
+            stop = start + max(1, int(padded.argmax()))
+        bounds.append(stop)
+    return bounds
+
+
+def even_bounds(sizes: list[int]) -> list[int]:
+    """Where each run of graphs begins, and their number, so that a table of a run is not mostly padding.
+
+    A table has a row for each node of the run and a column for each node of its largest graph. It gets no more than
+    twice the entries that belong to pairs of nodes, and some that do not count.
+
+    Args:
+        sizes: numbers of nodes.
+
+    Example:
+        >>> even_bounds([10] * 2000 + [2000] + [1500])
+        [0, 2000, 2002]
+    """
+    bounds, nodes, largest, pairs = [0], 0, 0, 0
+    for graph, n in enumerate(sizes):
+        nodes, largest, pairs = nodes + n, max(largest, n), pairs + n * n
+        if nodes * largest > 2 * pairs + FEW_ENTRIES:
+            bounds.append(graph)
+            nodes, largest, pairs = n, n, n * n
+    return [*bounds, len(sizes)]
+
+
+def near_sizes(sizes: Tensor) -> list[Tensor]:
+    """Which graphs to pad together where work grows with the cube of the largest.
+
+    Of all graphs together and of classes by octaves, halves and quarters of octaves the cheapest.
+
+    Args:
+        sizes: ``[graphs]``, numbers of nodes.
+
+    Example:
+        >>> [len(group) for group in near_sizes(torch.tensor([10, 33, 11, 34] * 5000))]
+        [10000, 10000]
+        >>> near_sizes(torch.tensor([10, 40]))
+        [tensor([0, 1])]
+    """
+
+    def cost(groups: list[Tensor]) -> int:
+        return sum(len(group) * int(sizes[group].max()) ** 3 + GROUP_COST for group in groups)
+
+    choices = [[torch.arange(len(sizes), device=sizes.device)]]
+    if cost(choices[0]) > 3 * GROUP_COST:
+        octave = sizes.clamp(min=1).to(torch.float64).log2()
+        classes = [(octave * fineness).floor() for fineness in (1, 2, 4)]
+        choices += [[(of == each).nonzero().flatten() for each in torch.unique(of)] for of in classes]
+    return min(choices, key=cost)
+
+
+def pointers(counts: Tensor) -> Tensor:
+    """``[things + 1]``: where each begins, and where the last one ends, from how many entries each has, ``[things]``.
+
+    Example:
+        >>> pointers(torch.tensor([3, 0, 2]))
+        tensor([0, 3, 3, 5])
+    """
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+# Entries of the matrices that are worked on together: a few of them fit into a processor's cache.
+ENTRIES = 1 << 17
+# Entries of the matrices that are made from the edges at once.
+PART_ENTRIES = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Graphs of a batch with (about) the same number of nodes.
+
+    Args:
+        graphs: ``[B]``, their numbers in the batch.
+        nodes: ``[B, n]``, their nodes; -1 where a graph has fewer.
+        matrices: ``[B, n, n]``, zero where a graph has fewer nodes.
+    """
+
+    graphs: Tensor
+    nodes: Tensor
+    matrices: Tensor
+
+
+def blocks(
+    walk: WalkMatrix,
+    *,
+    values: Tensor | None = None,
+    dtype: torch.dtype = torch.float64,
+    multiple: int = 1,
+    entries: int = ENTRIES,
+) -> Iterator[Block]:
+    """The walk matrices of a batch, graphs of the same size together, at most about ``entries`` numbers at a time.
+
+    Args:
+        values: other values of ``walk.entries()`` than its own.
+        dtype: of the matrices.
+        multiple: graphs are padded with zeros to a size that is a multiple of this. Keep 1 where padding would
+            change the result, as it does for eigenvectors.
+    """
+    adjacency = walk.adjacency
+    source, target, values = _entries(walk, values, dtype)
+    sizes = adjacency.sizes
+    rounded = (sizes + multiple - 1) // multiple * multiple
+    order = torch.argsort(rounded, stable=True)
+    squares = rounded[order].square()
+    starts = torch.zeros_like(sizes)
+    starts[order] = squares.cumsum(0) - squares
+    # Row u of its graph's matrix begins so that adding the number of v in the batch gives the place of (u, v).
+    rows = starts[adjacency.batch] + adjacency.local * rounded[adjacency.batch] - adjacency.ptr[adjacency.batch]
+    flat = torch.zeros(int(squares.sum()), dtype=dtype, device=values.device)
+    flat.index_add_(0, rows.index_select(0, source).add_(target), values)
+    for first, last, n in _runs(rounded[order].tolist(), entries):
+        graphs = order[first:last]
+        begin = int(starts[graphs[0]])
+        slots = torch.arange(n, device=sizes.device)
+        nodes = torch.where(slots < sizes[graphs, None], adjacency.ptr[graphs, None] + slots, -1)
+        yield Block(graphs, nodes, flat[begin : begin + (last - first) * n * n].view(-1, n, n))
+
+
+def dense_parts(graph: Graph) -> list[Graph]:
+    """The batch in parts whose dense matrices have about ``PART_ENTRIES`` entries, if possible one for each thread."""
+    squares = graph.sizes.square().cumsum(0)
+    total = int(squares[-1])
+    parts = max(-(-total // PART_ENTRIES), min(torch.get_num_threads(), graph.num_graphs))
+    if parts == 1:
+        return [graph]
+    ends = torch.searchsorted(squares, torch.arange(1, parts, device=squares.device) * (total / parts))
+    bounds = [0, *sorted({int(end) + 1 for end in ends.tolist()} - {graph.num_graphs}), graph.num_graphs]
+    return [graph.slice(first, last) for first, last in pairwise(bounds)]
+
+
+def _entries(walk: WalkMatrix, values: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    if values is None and walk.name == "adjacency" and not walk.adjacency.weighted:
+        source, target = walk.adjacency.edge_index
+        return source, target, torch.ones(1, dtype=dtype, device=source.device).expand(len(source))
+    source, target, own = (part.detach() for part in walk.entries())
+    return source, target, (own if values is None else values).to(dtype)
+
+
+def _runs(sizes: list[int], entries: int) -> Iterator[tuple[int, int, int]]:
+    """Cut a sorted list into runs of equal entries n with at most ``entries`` / n² members; n = 0 is left out."""
+    first = 0
+    while first < len(sizes):
+        n = sizes[first]
+        last = first
+        room = max(1, entries // max(1, n * n))
+        while last < len(sizes) and sizes[last] == n and last - first < room:
+            last += 1
+        if n:
+            yield first, last, n
+        first = last
+
+
+def spread_rows(out: Tensor, block: Block, rows: Tensor) -> None:
+    """Write ``rows`` ``[B, n, …]`` to the rows of ``out`` ``[num_nodes, …]`` that belong to the block's nodes."""
+    nodes = block.nodes.flatten()
+    rows = rows.flatten(0, 1)
+    if bool((block.nodes[:, -1] < 0).any()):
+        inside = nodes >= 0
+        nodes, rows = nodes[inside], rows[inside]
+    out.index_copy_(0, nodes, rows.to(out.dtype))
+
+
+def refuse_above(limit: float, needed: float, what: str, way_out: str) -> None:
+    """Raise before allocating if ``needed`` bytes are more than ``limit`` GiB."""
+    if needed > limit * 2**30:
+        raise ValueError(f"{what} needs {_gib(needed)} GiB and memory is limited to {limit:g} GiB; {way_out}")
+
+
+def _gib(count: float) -> str:
+    """Bytes in GiB: three digits, and never an exponent.
+
+    >>> _gib(1640 * 2**30), _gib(2**28)
+    ('1,640', '0.25')
+    """
+    size = count / 2**30
+    return f"{size:,.0f}" if size >= 100 else f"{size:.3g}"

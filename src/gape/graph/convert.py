@@ -1,0 +1,242 @@
+"""``as_graph``: what people have, as a :class:`Graph`. Recognised by shape, so no graph library is imported here."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gape._internal.validation import as_tensor, check_batch
+from gape.graph.batching import pointers
+from gape.graph.graph import Graph
+from gape.graph.validate import integers, nodes_named
+
+# One row per node, in a PyG data set.
+NODE_ATTRIBUTES = ("x", "feat", "pos", "z", "batch", "n_id")
+
+
+def as_graph(source: Any) -> Graph:
+    """Anything that holds a graph, or many, as one :class:`Graph`.
+
+    ============================================  =====================================================================
+    source                                        what becomes of it
+    ============================================  =====================================================================
+    :class:`Graph`                                itself
+    PyG ``Data``, ``Batch``                       ``edge_index``, ``num_nodes``; ``edge_weight`` and ``ptr`` or
+                                                  ``batch`` if any
+    PyG in-memory data set                        the collated storage at once, without a loop over its graphs (unless
+                                                  it has a ``transform``)
+    NetworkX graph                                nodes in their own order; attribute ``weight``; both directions if
+                                                  undirected
+    SciPy sparse matrix                           entry ``[u, v]`` is the weight of u → v
+    integer array or tensor ``[2, E]``            an edge list; the nodes are 0 … largest
+    DGL graph                                     ``edges()``, ``num_nodes()``, ``edata['weight']``, batched or not
+    list, tuple or data set of these              one batch, in order
+    ============================================  =====================================================================
+
+    Node labels and edge types are not guessed: attach them with :meth:`Graph.with_labels` or build the
+    :class:`Graph` yourself.
+
+    Example:
+        >>> as_graph(np.array([[0, 1], [1, 2]]))
+        Graph(graphs=1, nodes=3, edges=2, directed)
+    """
+    if isinstance(source, Graph):
+        return source
+    if isinstance(source, Tensor | np.ndarray):
+        return _from_edge_array(source)
+    if _has(source, "_data", "slices", "_indices") and source._data is not None:
+        return _from_collated(source) if getattr(source, "transform", None) is None else _from_many(source)
+    if _has(source, "edge_index", "num_nodes"):
+        return _from_pyg(source)
+    if _has(source, "tocoo", "shape"):
+        return _from_scipy(source)
+    if _has(source, "edges", "num_nodes") and callable(source.num_nodes):
+        return _from_dgl(source)
+    if _has(source, "adj", "is_directed", "nodes"):
+        return _from_networkx(source)
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        return _from_many(source)
+    # Any other data set; but not a mapping, such as a dict of tensors or PyG's HeteroData.
+    if _has(source, "__getitem__", "__len__") and not _has(source, "keys") and not isinstance(source, str | bytes):
+        return _from_many(source)
+    raise ValueError(
+        f"cannot read a graph from the {type(source).__name__} {reprlib.repr(source)}; expected a gape.Graph, "
+        "PyG Data, Batch or data set, a NetworkX graph, a SciPy sparse matrix, an edge array [2, edges], a DGL "
+        "graph, or a list of these"
+    )
+
+
+def _has(source: Any, *names: str) -> bool:
+    return all(hasattr(source, name) for name in names)
+
+
+def _from_many(source: Any) -> Graph:
+    # A data set that makes graph i when asked for it need not know where to stop; its length does.
+    items = list(source) if hasattr(source, "__iter__") else [source[i] for i in range(len(source))]
+    if not items:
+        raise ValueError(f"expected at least one graph, got an empty {type(source).__name__}")
+    _refuse_numbers(items)
+    graphs = []
+    for i, item in enumerate(items):
+        try:
+            graphs.append(as_graph(item))
+        except ValueError as error:
+            raise ValueError(f"graph {i} of {len(items)}: {error}") from error
+    return Graph.union(graphs)
+
+
+def _refuse_numbers(items: list[Any]) -> None:
+    """Edges written out could be pairs, or a row of sources and a row of targets: ask for one of the two."""
+    rows = all(isinstance(item, tuple | list) and item and all(map(_is_number, item)) for item in items)
+    if not rows and not all(map(_is_number, items)):
+        return
+    kind = "pairs" if rows and all(len(item) == 2 for item in items) else "numbers"
+    raise ValueError(
+        f"got a list of {kind} that starts with {reprlib.repr(items[0])}; for pairs (source, target) use "
+        "gape.Graph.from_edges(pairs), with edge_weight= if there are weights; for a row of sources and one of targets "
+        "use gape.as_graph(numpy.array(rows))"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real)
+
+
+def _from_edge_array(edges: Tensor | np.ndarray[Any, Any]) -> Graph:
+    index = as_tensor(edges, "an edge array")
+    if index.layout != torch.strided or index.dim() != 2 or index.shape[0] != 2 or index.is_floating_point():
+        raise ValueError(
+            f"an edge array must be integers of shape [2, edges], got {index.dtype} {list(index.shape)}".replace(
+                "torch.", ""
+            )
+            + "; wrap an adjacency matrix as scipy.sparse.csr_array(matrix)"
+        )
+    index = integers(index, "an edge array")
+    return Graph(index, nodes_named(index))
+
+
+def _from_pyg(data: Any) -> Graph:
+    if data.edge_index is None:
+        if getattr(data, "adj_t", None) is not None:
+            raise ValueError(f"{data!r} has adj_t and no edge_index; encode before ToSparseTensor takes its edges")
+        raise ValueError(f"{data!r} has no edge_index; give it one of shape [2, 0] if it has no edges")
+    if data.num_nodes is None:
+        raise ValueError(f"{data!r} does not say how many nodes it has; set num_nodes")
+    ptr, batch = getattr(data, "ptr", None), getattr(data, "batch", None)
+    if ptr is None and batch is not None:
+        batch = as_tensor(batch, "batch")
+        check_batch(batch)
+        ptr = pointers(torch.bincount(batch))
+    return Graph(
+        data.edge_index,
+        int(data.num_nodes),
+        edge_weight=_flat(getattr(data, "edge_weight", None)),
+        ptr=ptr,  # type: ignore[arg-type]  # None is one graph
+    )
+
+
+def _from_collated(dataset: Any) -> Graph:
+    """A PyG ``InMemoryDataset``: edges of all graphs lie behind each other, numbered from 0 in every graph."""
+    data, slices = dataset._data, dataset.slices
+    if slices is None:
+        return _from_pyg(data)
+    if "edge_index" not in slices:
+        raise ValueError(f"the data set {dataset!r} has no edge_index")
+    index, weight = as_tensor(data.edge_index, "edge_index"), _flat(getattr(data, "edge_weight", None))
+    edge_ptr = torch.as_tensor(slices["edge_index"]).to(index.device)
+    sizes = _collated_sizes(data, slices, len(edge_ptr) - 1).to(index.device)
+    if dataset._indices is not None:
+        chosen = torch.as_tensor(list(dataset._indices), dtype=torch.int64, device=index.device)
+        if not len(chosen):
+            raise ValueError(f"expected at least one graph, got the empty data set {dataset!r}")
+        counts = edge_ptr.diff()[chosen]
+        starts = torch.repeat_interleave(edge_ptr[chosen] - pointers(counts)[:-1], counts)
+        edges = starts + torch.arange(len(starts), device=index.device)
+        index, weight = index[:, edges], None if weight is None else weight[edges]
+        edge_ptr, sizes = pointers(counts), sizes[chosen]
+    beyond = ((index < 0) | (index >= torch.repeat_interleave(sizes, edge_ptr.diff()))).any(0)
+    if bool(beyond.any()):
+        edge = int(beyond.nonzero()[0])
+        graph = int(torch.searchsorted(edge_ptr, edge, right=True)) - 1
+        raise ValueError(
+            f"graph {graph} of the data set has {int(sizes[graph])} nodes, but an edge {index[:, edge].tolist()}"
+        )
+    ptr = pointers(sizes)
+    shift = torch.repeat_interleave(ptr[:-1], edge_ptr.diff())
+    return Graph(index + shift, int(ptr[-1]), edge_weight=weight, ptr=ptr)
+
+
+def _collated_sizes(data: Any, slices: dict[str, Any], graphs: int) -> Tensor:
+    stated = getattr(data, "_num_nodes", None)
+    if stated is None and "num_nodes" in slices:
+        stated = data.num_nodes
+    if stated is not None:
+        return torch.as_tensor(stated, dtype=torch.int64).flatten()
+    # As PyG infers it, from an attribute that has one row per node.
+    names = [name for name in slices if name in NODE_ATTRIBUTES] or [name for name in slices if "node" in name]
+    if names:
+        return torch.as_tensor(slices[names[0]]).diff()
+    raise ValueError(
+        f"the data set of {graphs} graphs does not say how many nodes each has: it has {sorted(slices)}, and none of "
+        f"num_nodes, {', '.join(NODE_ATTRIBUTES)}; set num_nodes on its graphs"
+    )
+
+
+def _flat(weight: Any) -> Tensor | None:
+    if weight is None:
+        return None
+    found = as_tensor(weight, "edge_weight")
+    return found.squeeze(-1) if found.ndim == 2 and found.shape[1] == 1 else found
+
+
+def _from_scipy(matrix: Any) -> Graph:
+    shape = tuple(matrix.shape)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"an adjacency matrix must be square, got shape {list(shape)}")
+    entries = matrix.tocoo()
+    if np.iscomplexobj(entries.data):
+        raise ValueError(f"edge weights must be real, got a matrix of {entries.data.dtype}")
+    index = torch.from_numpy(np.stack([entries.row, entries.col]).astype(np.int64))
+    try:
+        weight = entries.data.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"edge weights must be numbers, got a matrix of {entries.data.dtype}: {error}") from error
+    return Graph(index, shape[0], edge_weight=None if (weight == 1).all() else torch.from_numpy(weight))
+
+
+def _from_networkx(graph: Any) -> Graph:
+    number = {node: i for i, node in enumerate(graph.nodes)}
+    pairs, weights = [], []
+    for u, v, weight in graph.edges(data="weight", default=None):
+        try:
+            weights.append(1.0 if weight is None else float(weight))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(
+                f"edge {u!r} – {v!r} has weight {reprlib.repr(weight)}, which is not a number that a float can hold"
+            ) from error
+        pairs.append((number[u], number[v]))
+    weighted = any(weight != 1.0 for weight in weights)
+    return Graph.from_edges(
+        pairs,
+        num_nodes=len(number),
+        undirected=not graph.is_directed(),
+        edge_weight=torch.tensor(weights, dtype=torch.float64) if weighted else None,
+    )
+
+
+def _from_dgl(graph: Any) -> Graph:
+    source, target = graph.edges()
+    sizes = graph.batch_num_nodes() if hasattr(graph, "batch_num_nodes") else None
+    weight = graph.edata.get("weight") if hasattr(graph, "edata") else None
+    return Graph(
+        torch.stack([torch.as_tensor(source), torch.as_tensor(target)]),
+        int(graph.num_nodes()),
+        edge_weight=_flat(weight),
+        ptr=None if sizes is None else pointers(torch.as_tensor(sizes).to(torch.int64)),  # type: ignore[arg-type]
+    )

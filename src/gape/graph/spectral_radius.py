@@ -1,0 +1,202 @@
+"""The spectral radius of every graph's walk matrix, and graphs rescaled to radius one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.csgraph
+import scipy.sparse.linalg
+import torch
+from torch import Tensor
+
+from gape.graph.batching import blocks
+from gape.graph.graph import Graph
+from gape.graph.walk_matrix import WalkMatrix
+
+# Where there is a gap behind the largest eigenvalue, these steps are plenty.
+ARNOLDI = {"tol": 1e-13, "ncv": 40, "maxiter": 100}
+# Beyond so many nodes Arnoldi's method takes over from dense eigenvalues.
+EIGENVALUE_NODES = 512
+#: Without negative weights their radius is at most 1: rows or columns sum to 1, or the 2-norm is at most 1 (Schur).
+STOCHASTIC = ("random_walk", "random_walk_in", "symmetric")
+
+
+def spectral_radius(walk: WalkMatrix, only: Tensor | None = None) -> Tensor:
+    """``[graphs]``: ρ of each graph's matrix, exactly 0 if the graph has no cycle, the same in any batch.
+
+    Directed graphs component by component, see :attr:`gape.graph.walk_matrix.WalkMatrix.components`.
+
+    Args:
+        walk: the walk matrix.
+        only: ``[graphs]`` of bools, where only some are asked for; the others come out as 0.
+
+    Example:
+        >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+        >>> round(float(spectral_radius(ring.walk("adjacency"))), 6)
+        2.0
+    """
+    similar = walk.similarity
+    source, target, values = (part.detach() for part in walk.entries())
+    if similar is None:
+        values = torch.where(walk.components[source] == walk.components[target], values, 0.0)
+    else:
+        values = values * (similar[source] / similar[target])
+    sizes = walk.adjacency.sizes
+    out = torch.zeros(len(sizes), dtype=torch.float64, device=walk.ptr.device)
+    large, small = sizes > EIGENVALUE_NODES, sizes <= EIGENVALUE_NODES
+    if only is not None:
+        large, small = large & only, small & only
+    if bool(small.any()):
+        for block in blocks(walk, values=torch.where(small[walk.adjacency.batch[source]], values, 0.0)):
+            asked = small[block.graphs]
+            if bool(asked.any()):
+                out[block.graphs[asked]] = _dense_radius(block.matrices[asked], similar is not None)
+    for i in large.nonzero().flatten().tolist():
+        inside = walk.adjacency.batch[source] == i
+        out[i] = _sparse_radius(source[inside], target[inside], values[inside], similar is not None)
+    return out
+
+
+def spectral_radii(graph: Graph, matrix: str) -> Tensor:
+    """``[graphs]``: ρ of each graph's matrix, part by part: each is padded to its own largest graph only."""
+    return torch.cat([spectral_radius(part.walk(matrix)) for part in graph.parts])
+
+
+def has_unit_radius(walk: WalkMatrix) -> bool:
+    """Whether every graph's radius is known to be 1, or 0 if it has no edges: √degree is an eigenvector, or similar."""
+    return walk.name in STOCHASTIC and walk.nonnegative and walk.adjacency.symmetric
+
+
+def unit_radius(graph: Graph, matrix: str) -> Graph:
+    """The graph whose adjacency is the given walk matrix divided by its spectral radius; by 1 where that is 0.
+
+    Its weights have no gradient: that of the radius would be missing from it.
+    """
+    walk = graph.walk(matrix)
+    radius = spectral_radii(graph, matrix)
+    scale = torch.where(radius > 0, 1.0 / torch.where(radius > 0, radius, 1.0), 1.0)
+    source, target = walk.adjacency.edge_index
+    factor = scale[walk.adjacency.batch]
+    values = walk.adjacency.weights * walk.sign
+    # The product of both sides first: the same number for an edge and its reverse if the matrix is symmetric.
+    if walk.left is not None and walk.right is not None:
+        values = values * (walk.left[source] * walk.right[target])
+    elif walk.left is not None:
+        values = values * walk.left[source]
+    elif walk.right is not None:
+        values = values * walk.right[target]
+    values = values * factor[source]
+    index = graph.edge_index
+    if walk.diagonal is not None:
+        loops = torch.arange(graph.num_nodes, device=graph.device)
+        index, values = torch.cat([index, loops.expand(2, -1)], 1), torch.cat([values, walk.diagonal * factor])
+    return Graph(index, graph.num_nodes, edge_weight=values.detach(), labels=graph.labels, ptr=graph.ptr)
+
+
+def _dense_radius(matrices: Tensor, symmetric: bool) -> Tensor:
+    solve = torch.linalg.eigvalsh if symmetric else torch.linalg.eigvals
+    radius: Tensor = solve((matrices + matrices.mT) / 2 if symmetric else matrices).abs().amax(-1)
+    return radius
+
+
+def _sparse_radius(source: Tensor, target: Tensor, values: Tensor, symmetric: bool) -> float:
+    inside = values != 0
+    if not bool(inside.any()):
+        return 0.0
+    nodes, ends = torch.unique(torch.stack([source[inside], target[inside]]), return_inverse=True)
+    n = len(nodes)
+    matrix = scipy.sparse.csr_array((values[inside].cpu().numpy(), tuple(ends.cpu().numpy())), shape=(n, n))
+    if n <= EIGENVALUE_NODES:
+        return float(_dense_radius(torch.from_numpy(matrix.toarray()), symmetric))
+    solver = scipy.sparse.linalg.eigsh if symmetric else scipy.sparse.linalg.eigs
+    start = np.random.default_rng(0).uniform(0.5, 1.5, n)
+    try:
+        value = solver(matrix, k=1, which="LM", v0=start, return_eigenvectors=False, **ARNOLDI)
+    except scipy.sparse.linalg.ArpackNoConvergence as error:
+        # Long cycles and paths: many eigenvalues nearly as large as the largest. These have little fill.
+        if matrix.data.min() < 0:
+            raise ValueError(
+                f"the spectral radius of a graph of {n} nodes with negative weights cannot be found: {error}; "
+                "use an absolute damping, relative=False"
+            ) from error
+        return perron_root(matrix)
+    return float(abs(value[0]))
+
+
+TOLERANCE = 1e-12
+STEPS = 100
+
+
+def perron_root(matrix: scipy.sparse.csr_array) -> float:
+    r"""ρ of a nonnegative matrix whose strongly connected components are not joined to each other.
+
+    For every positive x, min (Ax)_v/x_v ≤ ρ ≤ max (Ax)_v/x_v on a component (Collatz, 1942). Noda's iteration (1971)
+    takes the upper bound as the shift of an inverse iteration, x ← (ρ̄I - A)⁻¹x; x stays positive and both bounds
+    close in on ρ, in the end quadratically. All components go together, each with its own shift.
+
+    Example:
+        >>> ring = scipy.sparse.csr_array(np.roll(np.eye(5), 1, axis=1))
+        >>> perron_root(2.0 * ring)
+        2.0
+    """
+    n = matrix.shape[0]
+    component = scipy.sparse.csgraph.connected_components(matrix, directed=True, connection="strong")[1]
+    x = np.ones(n)
+    for _ in range(STEPS):
+        quotient = (matrix @ x) / x
+        upper, lower, largest = (np.full(component.max() + 1, fill) for fill in (0.0, np.inf, 0.0))
+        np.maximum.at(upper, component, quotient)
+        np.minimum.at(lower, component, quotient)
+        if upper.max() - lower.max() <= TOLERANCE * upper.max():
+            return float(upper.max())
+        # A component that is done would make the system singular; it stays as it is with any larger shift.
+        shift = np.where(upper - lower <= TOLERANCE * upper, 2.0 * upper, upper)[component]
+        system = scipy.sparse.csc_array(scipy.sparse.diags_array(shift) - matrix)
+        x = scipy.sparse.linalg.splu(system, diag_pivot_thresh=0.0).solve(x)
+        np.maximum.at(largest, component, x)
+        x = x / largest[component]
+    raise ValueError(
+        f"the spectral radius of a graph of {n} nodes is between {lower.max():.6g} and {upper.max():.6g} and cannot be "
+        "found more closely: its weights are too different; rescale them, or use an absolute damping, relative=False"
+    )
+
+
+def walk_radius(graph: Graph, matrix: str) -> Tensor:
+    """``[graphs]``: what to divide each graph's walk matrix by: ρ(A), or 1 where that is 0 or known to be at most 1.
+
+    With negative weights ρ(|A|), which is what bounds automata whose transitions have types.
+
+    Example:
+        >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+        >>> walk_radius(ring, "adjacency"), walk_radius(ring, "random_walk")
+        (tensor([2.0000], dtype=torch.float64), tensor([1.], dtype=torch.float64))
+    """
+    walk = graph.walk(matrix)
+    ones = torch.ones(graph.num_graphs, dtype=torch.float64, device=graph.device)
+    if (matrix in STOCHASTIC and walk.nonnegative) or graph.num_nodes == 0:
+        return ones
+    known = torch.zeros_like(ones, dtype=torch.bool)
+    if not walk.nonnegative:
+        source, target, values = (part.detach() for part in walk.entries())
+        if matrix in STOCHASTIC:
+            known = ones.scatter_reduce(0, graph.batch[source], values, "amin") >= 0
+        graph = Graph(torch.stack([source, target]), graph.num_nodes, edge_weight=values.abs(), ptr=graph.ptr)
+        matrix = "adjacency"
+    radius = spectral_radii(graph, matrix)
+    return torch.where((radius > 0) & ~known, radius, 1.0)
+
+
+def unit_walk(graph: Graph, matrix: str, radius: Tensor) -> WalkMatrix:
+    """The walk matrix of every graph divided by its ``radius`` ``[graphs]``; symmetric where it was."""
+    walk = graph.walk(matrix)
+    if bool((radius == 1).all()):
+        return walk
+    # Half on either side: the same vector left and right keeps a symmetric matrix symmetric.
+    shrink = radius.rsqrt()[walk.adjacency.batch]
+    same = walk.left is walk.right
+    left = shrink if walk.left is None else walk.left * shrink
+    right = left if same else shrink if walk.right is None else walk.right * shrink
+    diagonal = None if walk.diagonal is None else walk.diagonal * shrink.square()
+    return replace(walk, name=f"unit {matrix}", left=left, right=right, diagonal=diagonal)

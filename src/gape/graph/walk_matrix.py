@@ -1,0 +1,264 @@
+"""Walk matrices: how weight moves along the edges of a graph.
+
+Every walk matrix of the library has the form ``M = diag(d) + s · diag(l) A diag(r)`` with one sparse adjacency
+matrix A, so A is sorted once and the named matrices only differ in three vectors and a sign:
+
+====================  ==================================  =========================
+name                  matrix                              remark
+====================  ==================================  =========================
+adjacency             A                                   the paper's equation (2)
+random_walk           D⁻¹A, D the out-degrees             rows sum to 1
+random_walk_in        AD⁻¹, D the in-degrees              columns sum to 1
+symmetric             D_out^(-1/2) A D_in^(-1/2)
+laplacian             D - A, D the out-degrees
+normalized_laplacian  I - D_out^(-1/2) A D_in^(-1/2)      no 1 on isolated nodes
+====================  ==================================  =========================
+
+D⁻¹ is the pseudo-inverse: a node of degree 0 (without edges on the side in question, or whose weights cancel) gets a
+zero row (column), never a division by zero. Weights may be negative; degrees under a square root may not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from gape.graph.adjacency import Adjacency
+
+MatrixName = Literal["adjacency", "random_walk", "random_walk_in", "symmetric", "laplacian", "normalized_laplacian"]
+
+NAMES: tuple[str, ...] = get_args(MatrixName)
+# What can be divided by without leaving the range of float64.
+SMALLEST_DEGREE = 1e-290
+
+
+@dataclass(frozen=True, eq=False)
+class WalkMatrix:
+    """One walk matrix of a batch of graphs, block-diagonal, used by its products only.
+
+    Args:
+        name: one of the names above.
+        adjacency: the sparse matrix A.
+        left, right: the vectors l and r, ``None`` for ones.
+        diagonal: the vector d, ``None`` for zeros.
+        sign: the sign s.
+    """
+
+    name: str
+    adjacency: Adjacency
+    left: Tensor | None = None
+    right: Tensor | None = None
+    diagonal: Tensor | None = None
+    sign: float = 1.0
+
+    @property
+    def num_nodes(self) -> int:
+        return self.adjacency.num_nodes
+
+    @property
+    def ptr(self) -> Tensor:
+        return self.adjacency.ptr
+
+    @cached_property
+    def symmetric(self) -> bool:
+        """Whether the matrix is its transpose by its form, whatever the degrees.
+
+        D⁻¹A of a regular graph also happens to be symmetric; that is left to :attr:`similarity`.
+        """
+        if not self.adjacency.symmetric:
+            return False
+        if self.left is None or self.right is None:
+            return self.left is self.right
+        return torch.equal(self.left, self.right)
+
+    @cached_property
+    def similarity(self) -> Tensor | None:
+        """Positive c with ``diag(c) M diag(1/c)`` symmetric, ``None`` if there is none that we know of.
+
+        D⁻¹A and AD⁻¹ of an undirected graph are similar to D^(-1/2) A D^(-1/2); all ones if M is symmetric.
+        """
+        if self.symmetric:
+            return torch.ones(self.num_nodes, dtype=torch.float64, device=self.ptr.device)
+        if not self.adjacency.symmetric:
+            return None
+        # c_u l_u A_uv r_v / c_v is symmetric when c = sqrt(r / l). A node with l = 0 or r = 0 has no edges, so that
+        # its c is free, unless it has weights of both signs that cancel.
+        ones = torch.ones(self.num_nodes, dtype=torch.float64, device=self.ptr.device)
+        left = ones if self.left is None else self.left.detach()
+        right = ones if self.right is None else self.right.detach()
+        signed = self.adjacency.weighted and bool((self.adjacency.weights < 0).any())
+        if signed and not bool(((left > 0) & (right > 0)).all()):
+            return None
+        return torch.where((left > 0) & (right > 0), right / left, ones).sqrt()
+
+    def push(self, x: Tensor) -> Tensor:
+        """``Mᵀ x``: what arrives at each node when ``x`` ``[n]`` or ``[n, c]`` moves one step along the edges."""
+        y = _scale(self.adjacency.push(_scale(x, self.left)), self.right)
+        return self._combine(x, y)
+
+    def pull(self, x: Tensor) -> Tensor:
+        """``M x``: what each node sees one step ahead."""
+        y = _scale(self.adjacency.pull(_scale(x, self.right)), self.left)
+        return self._combine(x, y)
+
+    def _combine(self, x: Tensor, y: Tensor) -> Tensor:
+        if self.sign < 0:
+            y = -y
+        return y if self.diagonal is None else y + _scale(x, self.diagonal)
+
+    def entries(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows, columns and values of all entries; the values follow the edge weights' gradient."""
+        source, target = self.adjacency.edge_index
+        values = self.adjacency.weights
+        if self.left is not None:
+            values = values * self.left[source]
+        if self.right is not None:
+            values = values * self.right[target]
+        values = values * self.sign
+        if self.diagonal is None:
+            return source, target, values
+        loops = torch.arange(self.num_nodes, device=source.device)
+        return torch.cat([source, loops]), torch.cat([target, loops]), torch.cat([values, self.diagonal])
+
+    @cached_property
+    def _norms(self) -> tuple[Tensor, Tensor]:
+        """The ∞-norm and the 1-norm of each graph's matrix: its largest row and column sums of absolute values.
+
+        Upper bounds of them where entries that lie on each other (parallel edges, loops in a Laplacian) cancel.
+        """
+        if self.left is None and self.right is None and self.diagonal is None and not self.adjacency.weighted:
+            rows, columns = self.adjacency.out_degree, self.adjacency.in_degree
+        else:
+            source, target, values = (part.detach() for part in self.entries())
+            zero = torch.zeros(self.num_nodes, dtype=torch.float64, device=values.device)
+            rows = zero.index_add(0, source, values.abs())
+            columns = zero.index_add(0, target, values.abs())
+            check_range(rows, "out-degree")
+            check_range(columns, "in-degree")
+        return self.adjacency.segment_max(rows), self.adjacency.segment_max(columns)
+
+    @property
+    def norm_bounds(self) -> Tensor:
+        """``[graphs]``: an upper bound of each spectral radius, the smaller of the two norms."""
+        return torch.minimum(*self._norms)
+
+    @property
+    def two_norm_bounds(self) -> Tensor:
+        """``[graphs]``: an upper bound of each 2-norm, the geometric mean of the two norms."""
+        rows, columns = self._norms
+        return (rows * columns).sqrt()
+
+    @cached_property
+    def nonnegative(self) -> bool:
+        """Whether no entry is negative, parallel edges and loops in a Laplacian counted one by one."""
+        if self.sign > 0 and not self.adjacency.weighted:
+            return True
+        return bool((self.entries()[2] >= 0).all())
+
+    @cached_property
+    def acyclic(self) -> bool:
+        """Whether no walk comes back in any graph."""
+        if self.adjacency.edge_index.shape[1] == 0:
+            return self.diagonal is None
+        return bool(self.acyclic_graphs.all())
+
+    @cached_property
+    def acyclic_graphs(self) -> Tensor:
+        """``[graphs]``: whether no walk comes back: every strong component is a single node without a loop.
+
+        All ``False`` for undirected graphs without weights, with no look at them one by one.
+        """
+        edges, graphs = self.adjacency.edge_index, len(self.ptr) - 1
+        undirected = edges.shape[1] and not self.adjacency.weighted and self.adjacency.symmetric
+        if self.diagonal is not None or undirected:
+            return torch.zeros(graphs, dtype=torch.bool, device=self.ptr.device)
+        component = self.components
+        together = torch.bincount(component)[component] > 1
+        cyclic = together.index_fill(0, edges[0][edges[0] == edges[1]], True)
+        return self.adjacency.segment_max(cyclic.to(torch.float64)) == 0
+
+    @cached_property
+    def components(self) -> Tensor:
+        """``[n]``: the number of each node's strongly connected component.
+
+        Entries between components have no part in any eigenvalue. Without them what is left of a directed graph is
+        well conditioned: dense eigenvalues of a long directed path would come out near 0.1, and not as 0.
+        """
+        source, target = self.adjacency.edge_index.cpu().numpy()
+        shape = (self.num_nodes, self.num_nodes)
+        matrix = scipy.sparse.coo_array((np.ones(len(source), dtype=np.int8), (source, target)), shape=shape)
+        _, component = scipy.sparse.csgraph.connected_components(matrix, directed=True, connection="strong")
+        return torch.from_numpy(component).to(self.ptr.device, torch.int64)
+
+    def dense(self, *, within_components: bool = False) -> Tensor:
+        """The matrices of all graphs, zero-padded to the largest: ``[graphs, n_max, n_max]``.
+
+        ``within_components``: without the entries between :attr:`components`.
+        """
+        source, target, values = self.entries()
+        if within_components:
+            values = torch.where(self.components[source] == self.components[target], values, 0.0)
+        batch, local = self.adjacency.batch, self.adjacency.local
+        size = int(self.adjacency.sizes.max())
+        out = torch.zeros(len(self.ptr) - 1, size, size, dtype=values.dtype, device=values.device)
+        return out.index_put((batch[source], local[source], local[target]), values, accumulate=True)
+
+
+def _scale(x: Tensor, by: Tensor | None) -> Tensor:
+    if by is None:
+        return x
+    return x * by if x.dim() == 1 else x * by.unsqueeze(-1)
+
+
+def walk_matrix(adjacency: Adjacency, name: str) -> WalkMatrix:
+    """The walk matrix of that name."""
+    if name not in NAMES:
+        raise ValueError(f"there is no walk matrix {name!r}; choose one of {', '.join(NAMES)}")
+    if name == "adjacency":
+        return WalkMatrix(name, adjacency)
+    out_degree, in_degree = adjacency.out_degree, adjacency.in_degree
+    if name == "laplacian":
+        return WalkMatrix(name, adjacency, diagonal=out_degree, sign=-1.0)
+    if name == "random_walk":
+        return WalkMatrix(name, adjacency, left=_inverse(out_degree, "out-degree"))
+    if name == "random_walk_in":
+        return WalkMatrix(name, adjacency, right=_inverse(in_degree, "in-degree"))
+    left = _inverse(out_degree, "out-degree", root=True)
+    right = left if in_degree is out_degree else _inverse(in_degree, "in-degree", root=True)
+    if name == "symmetric":
+        return WalkMatrix(name, adjacency, left=left, right=right)
+    connected = ((out_degree > 0) | (in_degree > 0)).to(out_degree.dtype)
+    return WalkMatrix(name, adjacency, left=left, right=right, diagonal=connected, sign=-1.0)
+
+
+def check_range(degree: Tensor, what: str, smallest: float = 0.0) -> None:
+    """Refuse degrees ``[n]`` that float64 cannot hold, or that are below ``smallest`` without being zero."""
+    bad = ~torch.isfinite(degree) | ((degree != 0) & (degree.abs() < smallest))
+    if bool(bad.any()):
+        node = int(bad.nonzero()[0])
+        raise ValueError(
+            f"node {node} has {what} {degree[node].item():g}, which float64 cannot compute with; divide the edge "
+            "weights by the largest of them"
+        )
+
+
+def _inverse(degree: Tensor, what: str, root: bool = False) -> Tensor:
+    values = degree.detach()
+    check_range(values, what, SMALLEST_DEGREE)
+    if root and bool((values < 0).any()):
+        node = int((values < 0).nonzero()[0])
+        raise ValueError(
+            f"node {node} has {what} {values[node].item():g}: its square root does not exist; "
+            "use the adjacency or a matrix of positive weights"
+        )
+    # A zero degree means no weight to share out, so the row stays zero. The inner where keeps the unused
+    # branch, and so its gradient, finite.
+    safe = torch.where(degree == 0, torch.ones_like(degree), degree)
+    inverse = safe.rsqrt() if root else 1.0 / safe
+    return torch.where(degree == 0, torch.zeros_like(degree), inverse)

@@ -1,0 +1,1 @@
+"""Numerical routines on plain arrays; nothing here knows graphs or automata."""

@@ -1,0 +1,73 @@
+"""Two processes that train one cell together come to what one process comes to."""
+
+import pytest
+
+from gape.experiments.graph_tasks.cell import Cell
+from gape.experiments.graph_tasks.run import RunOptions, run
+from gape.experiments.graph_tasks.training.epochs import read_epochs
+
+
+@pytest.mark.slow
+def test_two_processes_compute_what_one_does(tmp_path, tiny):
+    # Layer norm, because batch norm sees the graphs of its own process only.
+    cell = Cell("cycles", "rw", 41, {**tiny, "norm": "layer", "lr": "1e-3", "batch_size": "7", "max_epochs": "3"})
+    two = run(cell, RunOptions(tmp_path / "two", devices=2), lambda *_: None)
+    one = run(cell, RunOptions(tmp_path / "one"))
+    for first, second in zip(
+        read_epochs(cell.folder(tmp_path / "one") / "metrics.csv"),
+        read_epochs(cell.folder(tmp_path / "two") / "metrics.csv"),
+        strict=True,
+    ):
+        assert first["val_loss"] == pytest.approx(second["val_loss"], rel=1e-4)
+        assert first["val_accuracy"] == second["val_accuracy"]
+    assert one["last_epoch"]["loss"] == pytest.approx(two["last_epoch"]["loss"], rel=1e-4)
+
+
+@pytest.mark.slow
+def test_batch_norm_trains_on_two_processes_and_goes_on_where_it_stopped(tmp_path, tiny):
+    cell = Cell("cycles", "lape", 41, tiny)
+    stopped = run(Cell("cycles", "lape", 41, tiny, max_minutes=1e-6), RunOptions(tmp_path, devices=2))
+    assert (stopped["stopped"], stopped["epochs"]) == ("time", [1])
+    result = run(cell, RunOptions(tmp_path, devices=2))
+    assert result["epochs"] == [6]
+
+
+def _scores(rank, world, port, folder):
+    """One of several processes: scores every ``world``-th batch, and writes what all of them come to."""
+    import json
+    from datetime import timedelta
+
+    import torch
+    from torch import distributed
+
+    from gape.data import Task
+    from gape.data.metrics import metrics_for
+
+    generator = torch.Generator().manual_seed(0)
+    batches = [(torch.randn(9, 3, generator=generator), torch.randint(3, (9,), generator=generator)) for _ in range(3)]
+    metrics = metrics_for(Task("cluster", "node", "macro-recall", num_classes=3, node_categories=(7,)))
+    if world > 1:
+        address = f"tcp://127.0.0.1:{port}"
+        wait = timedelta(seconds=30)
+        distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=world, timeout=wait)
+    for predictions, targets in batches[rank::world]:
+        metrics.update(predictions, targets)
+    found = {name: float(value) for name, value in metrics.compute().items()}
+    (folder / f"{world}-{rank}.json").write_text(json.dumps(found))
+
+
+@pytest.mark.slow
+def test_metrics_of_unequal_shares_of_the_batches_are_those_of_all_batches(tmp_path):
+    import json
+    import socket
+
+    from torch import multiprocessing
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    multiprocessing.spawn(_scores, (2, port, tmp_path), nprocs=2)
+    _scores(0, 1, port, tmp_path)
+    alone = json.loads((tmp_path / "1-0.json").read_text())
+    for rank in range(2):
+        assert json.loads((tmp_path / f"2-{rank}.json").read_text()) == pytest.approx(alone)

@@ -1,0 +1,53 @@
+"""Imports point backwards along the pipeline, lazy ones included."""
+
+import ast
+from pathlib import Path
+
+import gape
+
+ROOT = Path(gape.__file__).parent
+#: Each package may import itself and those before it. Packages on one line do not import each other.
+LAYERS = [
+    {"_internal"},
+    {"linalg"},
+    {"graph"},
+    {"automaton"},
+    {"solvers"},
+    {"encodings"},
+    {"io", "nn"},
+    {"pyg"},
+    {"data"},
+    {"experiments"},
+    {"cli"},
+]
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+
+
+def imported_packages(path: Path) -> set[str]:
+    """Packages of gape that a file imports, anywhere in it: in functions, and for type checkers only."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+    return {name.split(".")[1] for name in found if name.startswith("gape.")} & RANK.keys()
+
+
+def test_imports_point_backwards():
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        home = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if home not in ("__init__", "__main__"):
+            wrong += [
+                f"{path.relative_to(ROOT)} imports gape.{name}"
+                for name in sorted(imported_packages(path) - {home})
+                if RANK[name] >= RANK[home]
+            ]
+    assert not wrong
+
+
+def test_every_package_has_a_layer_and_the_root_holds_only_the_automaton():
+    packages = {path.name for path in ROOT.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    assert packages | {"automaton"} == RANK.keys()
+    assert {path.stem for path in ROOT.glob("*.py")} == {"__init__", "__main__", "automaton"}

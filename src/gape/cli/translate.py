@@ -169,7 +169,7 @@ def run(
     transformer, vocabulary = RunFolder(model).load()
     if positions is not None:
         trained = RunFolder(model).settings()
-        transformer.exchange_positions(positions, seed=trained.training.seed)
+        transformer.replace_positions(positions, seed=trained.training.seed)
         if {positions, trained.model.positions} - {"sinusoidal", "sinusoidal-automaton"}:
             typer.echo(f"gape: the model was trained with {trained.model.positions}, not with {positions}", err=True)
     with sentence_bar(Console(stderr=True)) as show:

@@ -7,9 +7,8 @@ import torch
 
 from gape.experiments.translation.batches import source_batch
 from gape.experiments.translation.beam import Hypothesis, beam_search, length_penalty
-from gape.experiments.translation.model.positions import ENCODINGS
+from gape.experiments.translation.model import BEGIN, ENCODINGS, END, PAD
 from gape.experiments.translation.settings import BeamSettings
-from gape.experiments.translation.vocabulary import BEGIN, END, PAD
 
 SENTENCES = [[4, 5, 6, 7, 8], [9, 10], [11, 4, 4], [5], [6, 6, 6, 6, 9, 8, 4]]
 
@@ -96,9 +95,9 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_of_all(tiny):
 def test_finished_sentences_are_not_computed_on(tiny, monkeypatch):
     model, sizes = tiny(spread=0.6), []
     decoder = type(model.decoder[0])
-    original = decoder.look_at_source
+    original = decoder.attend_source
     monkeypatch.setattr(
-        decoder, "look_at_source", lambda self, x, *rest: sizes.append(len(x)) or original(self, x, *rest)
+        decoder, "attend_source", lambda self, x, *rest: sizes.append(len(x)) or original(self, x, *rest)
     )
     beam_search(model, source_batch(SENTENCES), BeamSettings(beam=2, extra_length=20))
     assert sizes[0] == len(SENTENCES)

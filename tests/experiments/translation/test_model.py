@@ -1,13 +1,15 @@
 """The model: what a token must not see, it does not; encodings plug in; Proposition 1."""
 
+import math
+
 import pytest
 import torch
 
 from gape.experiments.translation.batches import source_batch, target_batch
 from gape.experiments.translation.beam import beam_search
-from gape.experiments.translation.model import ENCODINGS, ModelSettings, Transformer
+from gape.experiments.translation.model import ENCODINGS, PAD, UNKNOWN, ModelSettings, Transformer
+from gape.experiments.translation.model.transformer import Dropout
 from gape.experiments.translation.settings import BeamSettings
-from gape.experiments.translation.vocabulary import PAD, UNKNOWN
 
 SOURCES = [[4, 5, 6, 7, 8], [9, 10], [11, 4, 4]]
 TARGETS = [[5, 4, 7, 6], [8, 9, 10, 11, 5, 6], [7]]
@@ -102,9 +104,9 @@ def test_the_loss_is_per_piece_and_ignores_padding(tiny):
     torch.testing.assert_close(model.loss(source, target, 0.1), expected / count, rtol=1e-5, atol=1e-5)
 
 
-def test_what_the_target_language_has_not_is_never_said_and_takes_no_part_in_the_loss(tiny):
+def test_excluded_pieces_are_never_generated_and_take_no_part_in_the_loss(tiny):
     model = tiny()
-    model.say_only([5, 6, 7, 9, 10])
+    model.restrict_output([5, 6, 7, 9, 10])
     source, target = source_batch(SOURCES), target_batch([[5, 7], [6, 9, 10], [7]])
     scores = model(source, target[:, :-1])
     said = [3, 5, 6, 7, 9, 10]
@@ -142,7 +144,7 @@ def test_too_long_a_sequence_is_refused(tiny):
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"positions": "gap"}, "no position encoding 'gap' for sequences; there are sinusoidal, gape"),
+        ({"positions": "gap"}, "unknown position encoding 'gap'; choose one of sinusoidal, gape"),
         ({"heads": 3}, "heads must divide width, got heads=3 and width=512"),
         ({"dropout": 1.0}, "dropout must be at least 0 and less than 1"),
         ({"layers": 0}, "layers must be at least 1"),
@@ -153,10 +155,49 @@ def test_wrong_settings_are_refused(settings, complaint):
         ModelSettings(**settings)
 
 
-def test_a_piece_that_cannot_be_said_has_no_loss(tiny):
+def test_a_target_piece_outside_the_output_is_refused(tiny):
     model = tiny()
-    model.say_only([5, 6, 7])
+    model.restrict_output([5, 6, 7])
     source, target = torch.tensor([[4, 5, 3]]), torch.tensor([[2, 6, 9, 3]])
-    with pytest.raises(ValueError, match=r"pieces \[9\] are to be said, and say_only\(\) left them out"):
+    with pytest.raises(ValueError, match=r"target contains pieces \[9\], which restrict_output\(\) excluded"):
         model.loss(source, target, 0.1)
     assert model.loss(source, torch.tensor([[2, 6, 7, 3]]), 0.1).isfinite()
+
+
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.9])
+def test_dropout_entries_are_zeroed_with_their_probability_and_the_mean_stays(p):
+    torch.manual_seed(0)
+    count = 400_001  # not a multiple of the entries that share a number
+    found = Dropout(p)(torch.ones(count))
+    deviation = math.sqrt(p * (1 - p) / count)
+    assert abs((found == 0).double().mean().item() - p) < 5 * deviation + 2**-16
+    assert abs(found.double().mean().item() - 1) < 5 * deviation / (1 - p)
+    assert len(found.unique()) == 2
+
+
+def test_dropout_neighbours_are_dropped_independently():
+    torch.manual_seed(0)
+    dropped = (Dropout(0.5)(torch.ones(100_000, 4)) == 0).double()
+    correlation = torch.corrcoef(torch.cat([dropped, dropped.roll(1, 0)], 1).T)
+    assert (correlation - torch.eye(8)).abs().max() < 5 / math.sqrt(100_000)
+
+
+def test_dropout_gradient_passes_where_the_entry_did():
+    torch.manual_seed(0)
+    x = torch.randn(7, 9, requires_grad=True)
+    found = Dropout(0.4)(x)
+    found.sum().backward()
+    torch.testing.assert_close(x.grad * x, found)
+
+
+def test_dropout_seed_decides_and_evaluation_changes_nothing():
+    drop, x = Dropout(0.5), torch.randn(50)
+    torch.manual_seed(1)
+    once = drop(x)
+    torch.manual_seed(1)
+    assert torch.equal(once, drop(x))
+    assert not torch.equal(once, drop(x))
+    assert drop.eval()(x) is x
+    assert Dropout(0.0)(x) is x
+    with pytest.raises(ValueError, match=r"p must be at least 0 and less than 1, got 1.0"):
+        Dropout(1.0)

@@ -8,7 +8,7 @@ from gape.encodings import CycleSpectrum, Laplacian, RandomWalk, ShortestPath
 from gape.encodings.sequence import sequence_graph
 from gape.experiments.translation.model.positions import gape_table, make_positions, path_table
 
-PLACE = {"width": 32, "heads": 4, "limit": 24}
+PLACE = {"width": 32, "heads": 4, "max_positions": 24}
 
 
 def test_gape_is_powers_of_an_orthogonal_matrix_from_the_first_token():

@@ -403,7 +403,7 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
     other = ("run", run, tmp_path / "test.en", "-o", tmp_path / "other.hyp", "--positions")
     assert call(*other, "sinusoidal")[0] == 0
     assert (tmp_path / "other.hyp").read_text() != (tmp_path / "test.hyp").read_text()
-    assert "'rw' has weights of its own, which this model never trained" in call(*other, "rw")[2]
+    assert "'rw' has learned parameters, which were not trained with this model" in call(*other, "rw")[2]
     (tmp_path / "bad.en").write_text("a\n\n")
     assert "bad.en, line 2: the line is empty" in call("run", run, tmp_path / "bad.en", "-o", tmp_path / "x")[2]
     missing = call("run", run, tmp_path / "test.en", "-o", tmp_path / "nowhere" / "x")[2]
@@ -432,7 +432,7 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
     assert "In training text, --drop-empty leaves such pairs out" in empty
     evbnews = call("train", "--languages", "de-fr", "-o", tmp_path / "y")[2]
     assert "--languages is for a folder of your own; evbnews is en-vi" in evbnews
-    assert "there is no position encoding 'gap'" in call("train", "-e", "gap", "-o", tmp_path / "y")[2]
+    assert "unknown position encoding 'gap'" in call("train", "-e", "gap", "-o", tmp_path / "y")[2]
     code, out, _ = call(
         "rows",
         "--steps",
@@ -470,8 +470,8 @@ def test_trained_sinusoidal_model_and_automaton_translate_alike(mirror, tmp_path
     model, vocabulary = RunFolder(tmp_path / "run").load()
     expected = translate(model, vocabulary, mirror.dev.source)
     sinusoids = model.positions.table
-    model.exchange_positions("sinusoidal-automaton")
+    model.replace_positions("sinusoidal-automaton")
     assert model.positions.table is not sinusoids
     assert translate(model, vocabulary, mirror.dev.source) == expected
-    model.exchange_positions("none")
+    model.replace_positions("none")
     assert translate(model, vocabulary, mirror.dev.source) != expected

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gape.experiments.translation.model.pieces import BEGIN, END, PAD
+from gape.experiments.translation.model import BEGIN, END, PAD
 
 Integers = NDArray[np.int64]
 

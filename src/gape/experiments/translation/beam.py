@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.experiments.translation.model import Transformer
-from gape.experiments.translation.model.pieces import BEGIN, END, PAD
+from gape.experiments.translation.model import BEGIN, END, PAD, Transformer
 from gape.experiments.translation.search_state import SearchState
 from gape.experiments.translation.settings import BeamSettings
 

@@ -52,7 +52,7 @@ def run_rows(
     """
     for model in (settings.model for settings in runs.values()):
         # What cannot be built is found before hours of training, not between them.
-        make_positions(model.positions, width=model.width, heads=model.heads, limit=model.max_positions)
+        make_positions(model.positions, width=model.width, heads=model.heads, max_positions=model.max_positions)
     left = []
     for name, settings in runs.items():
         try:

@@ -42,10 +42,10 @@ class SearchState:
             if self.past:
                 kept = (torch.cat([self.past[i][0], kept[0]], 2), torch.cat([self.past[i][1], kept[1]], 2))
             past.append(kept)
-            x = layer.look_back(alone, normed, kept, bias).view_as(x)
-            x = layer.look_at_source(x, self.source[i], self.mask)
+            x = layer.attend_self(alone, normed, kept, bias).view_as(x)
+            x = layer.attend_source(x, self.source[i], self.mask)
         self.past = past
-        return self.model.scores(x).log_softmax(-1)
+        return self.model.logits(x).log_softmax(-1)
 
     def reorder(self, parents: Tensor) -> None:
         """Hypothesis *j* of sentence *i* now goes on from hypothesis ``parents[i, j]`` of the same sentence."""

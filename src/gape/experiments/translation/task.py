@@ -15,8 +15,7 @@ from torch.utils.data import DataLoader
 
 from gape.experiments.translation.batches import Batch, BatchPlan
 from gape.experiments.translation.corpus import Corpus
-from gape.experiments.translation.model import Transformer
-from gape.experiments.translation.model.pieces import PAD
+from gape.experiments.translation.model import PAD, Transformer
 from gape.experiments.translation.prepared import Prepared
 from gape.experiments.translation.schedule import next_rate
 from gape.experiments.translation.scoring import lower_cased
@@ -45,7 +44,7 @@ class TranslationTask(lightning.LightningModule):
         self.run, self.vocabulary, self.train_text = settings, vocabulary, train
         self.dev_text = _spread(dev, settings.training.dev_sentences)
         self.model = Transformer(settings.model, len(vocabulary), seed=settings.training.seed)
-        self.model.say_only({piece for sentence in train.target for piece in sentence})
+        self.model.restrict_output({piece for sentence in train.target for piece in sentence})
         self.history: list[dict[str, float]] = []
         self._begin_stretch()
 

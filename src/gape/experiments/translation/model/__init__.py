@@ -1,7 +1,16 @@
-"""A sequence transformer whose position encoding is exchanged, for the translation experiment and for your own."""
+"""Sequence-to-sequence transformer with interchangeable position encodings."""
 
 from gape.experiments.translation.model.positions import ENCODINGS, Positions, make_positions
-from gape.experiments.translation.model.settings import ModelSettings
-from gape.experiments.translation.model.transformer import Transformer
+from gape.experiments.translation.model.transformer import BEGIN, END, PAD, UNKNOWN, ModelSettings, Transformer
 
-__all__ = ["ENCODINGS", "ModelSettings", "Positions", "Transformer", "make_positions"]
+__all__ = [
+    "BEGIN",
+    "ENCODINGS",
+    "END",
+    "PAD",
+    "UNKNOWN",
+    "ModelSettings",
+    "Positions",
+    "Transformer",
+    "make_positions",
+]

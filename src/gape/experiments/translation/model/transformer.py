@@ -1,31 +1,189 @@
-"""An encoder-decoder transformer for sequences, whose position encoding is exchanged."""
+"""Encoder-decoder transformer (Vaswani et al., 2017) with interchangeable position encodings."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gape._internal.validation import whole_number
-from gape.experiments.translation.model.cross_entropy import cross_entropy
-from gape.experiments.translation.model.dropout import Dropout
-from gape.experiments.translation.model.layers import DecoderLayer, EncoderLayer
-from gape.experiments.translation.model.pieces import END, PAD, UNKNOWN
-from gape.experiments.translation.model.positions import Positions, make_positions
-from gape.experiments.translation.model.settings import ModelSettings
+from gape.experiments.translation.model.loss import cross_entropy
+from gape.experiments.translation.model.positions import Positions, check_encoding, make_positions
+from gape.nn.coarse_dropout import dropped_steps, kept, kept_scale
+
+#: Indices of the special pieces.
+PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Sizes of the transformer. The defaults are the paper's (Witwicky's).
+
+    Args:
+        positions: name of the position encoding.
+        layers: of the encoder, and of the decoder.
+        width: of embeddings and layers.
+        feed_forward: width of the feed-forward networks.
+        heads: attention heads.
+        dropout: on embeddings, residual branches and feed-forward networks.
+        attention_dropout: on attention weights.
+        word_dropout: probability that an input token is replaced by the unknown piece in training.
+        max_positions: length of the longest sequence, in tokens.
+        pieces: size of the vocabulary to train for the model. The model itself is given the size reached.
+    """
+
+    positions: str = "sinusoidal"
+    layers: int = 6
+    width: int = 512
+    feed_forward: int = 2048
+    heads: int = 8
+    dropout: float = 0.3
+    attention_dropout: float = 0.3
+    word_dropout: float = 0.1
+    max_positions: int = 1024
+    pieces: int = 8000
+
+    def __post_init__(self) -> None:
+        check_encoding(self.positions)
+        for name in ("layers", "width", "feed_forward", "heads", "max_positions", "pieces"):
+            whole_number(getattr(self, name), name, at_least=1)
+        if self.width % self.heads:
+            raise ValueError(f"heads must divide width, got heads={self.heads} and width={self.width}")
+        if self.width % 2:
+            raise ValueError(f"width must be even, got {self.width}")
+        for name in ("dropout", "attention_dropout", "word_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 0 and less than 1, got {getattr(self, name)}")
+
+
+class Dropout(nn.Module):
+    """Dropout whose probability is a multiple of 2⁻¹⁶, faster on a CPU than PyTorch's.
+
+    PyTorch's dropout took a tenth of the time of a training step on a CPU.
+
+    Args:
+        p: probability that an entry is zeroed, at least 0 and less than 1.
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"p must be at least 0 and less than 1, got {p}")
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        dropped = dropped_steps(self.p)
+        if not (self.training and dropped):
+            return x
+        return x * kept(x, dropped).to(x.dtype).mul_(kept_scale(dropped))
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class Attention(nn.Module):
+    """Multi-head scaled dot-product attention. Keys and values are computed separately, so that they can be cached."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.heads, self.dropout = settings.heads, settings.attention_dropout
+        self.query = nn.Linear(settings.width, settings.width)
+        self.key = nn.Linear(settings.width, settings.width)
+        self.value = nn.Linear(settings.width, settings.width)
+        self.output = nn.Linear(settings.width, settings.width)
+
+    def keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Map ``[batch, n, width]`` to keys and values, each ``[batch, heads, n, width / heads]``."""
+        return self._split(self.key(x)), self._split(self.value(x))
+
+    def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None = None) -> Tensor:
+        """Attend from the tokens ``x`` to keys.
+
+        Args:
+            x: ``[batch, n, width]``.
+            keys_values: from :meth:`keys_values`.
+            mask: broadcast to ``[batch, heads, n, keys]``: True where attention is allowed, or a bias, -inf where not.
+        """
+        keys, values = keys_values
+        dropout = self.dropout if self.training else 0.0
+        attended = F.scaled_dot_product_attention(self._split(self.query(x)), keys, values, mask, dropout)
+        output: Tensor = self.output(attended.transpose(1, 2).flatten(2))
+        return output
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
+
+
+class FeedForward(nn.Sequential):
+    """Linear, ReLU, dropout, linear."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__(
+            nn.Linear(settings.width, settings.feed_forward),
+            nn.ReLU(),
+            Dropout(settings.dropout),
+            nn.Linear(settings.feed_forward, settings.width),
+        )
+
+
+class EncoderLayer(nn.Module):
+    """Pre-norm self-attention and feed-forward network."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.attention_norm, self.attention = nn.LayerNorm(settings.width), Attention(settings)
+        self.feed_forward_norm, self.feed_forward = nn.LayerNorm(settings.width), FeedForward(settings)
+        self.dropout = Dropout(settings.dropout)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        normed = self.attention_norm(x)
+        x = x + self.dropout(self.attention(normed, self.attention.keys_values(normed), mask))
+        output: Tensor = x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        return output
+
+
+class DecoderLayer(nn.Module):
+    """Pre-norm self-attention, cross-attention to the source, and feed-forward network.
+
+    The branches can be called separately, because beam search caches keys and values of earlier tokens.
+    """
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.self_norm, self.self_attention = nn.LayerNorm(settings.width), Attention(settings)
+        self.source_norm, self.source_attention = nn.LayerNorm(settings.width), Attention(settings)
+        self.feed_forward_norm, self.feed_forward = nn.LayerNorm(settings.width), FeedForward(settings)
+        self.dropout = Dropout(settings.dropout)
+
+    def forward(self, x: Tensor, mask: Tensor, source: tuple[Tensor, Tensor], source_mask: Tensor) -> Tensor:
+        normed = self.self_norm(x)
+        x = self.attend_self(x, normed, self.self_attention.keys_values(normed), mask)
+        return self.attend_source(x, source, source_mask)
+
+    def attend_self(self, x: Tensor, normed: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
+        """Apply self-attention: ``normed`` is ``self_norm(x)``, ``keys_values`` those of all tokens so far."""
+        output: Tensor = x + self.dropout(self.self_attention(normed, keys_values, mask))
+        return output
+
+    def attend_source(self, x: Tensor, source: tuple[Tensor, Tensor], source_mask: Tensor) -> Tensor:
+        """Apply cross-attention to the source's keys and values, then the feed-forward network."""
+        x = x + self.dropout(self.source_attention(self.source_norm(x), source, source_mask))
+        output: Tensor = x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        return output
 
 
 class Transformer(nn.Module):
-    """Pre-norm transformer (Vaswani et al., 2017) with one embedding for source, target and output.
+    """Pre-norm transformer with one embedding for source, target and output.
 
-    Embeddings are scaled by √width. Everything but the position encoding has the same initial weights for the same
-    seed, whatever the encoding.
+    Embeddings are scaled by √width. For the same seed, all weights but those of the position encoding have the same
+    initial values, whatever the encoding.
 
     Args:
-        settings: shape and position encoding.
+        settings: sizes and position encoding.
         vocabulary: number of pieces, of which 0 to 3 are padding, unknown, begin and end.
         seed: of the weights and of GAPE's automaton.
 
@@ -37,7 +195,7 @@ class Transformer(nn.Module):
 
     embedding: nn.Embedding
     positions: Positions
-    sayable: Tensor
+    output_mask: Tensor
 
     def __init__(self, settings: ModelSettings, vocabulary: int, *, seed: int = 0) -> None:
         super().__init__()
@@ -57,62 +215,66 @@ class Transformer(nn.Module):
                     nn.init.xavier_normal_(module.weight)
                     nn.init.zeros_(module.bias)
             nn.init.normal_(self.embedding.weight, std=settings.width**-0.5)
-            # Last, since encodings differ in how many random numbers they draw.
-            self.positions = _positions(settings, settings.positions, seed)
+            # Last, because encodings draw different numbers of random numbers.
+            self.positions = _make_positions(settings, settings.positions, seed)
         self.dropout = Dropout(settings.dropout)
-        self.register_buffer("sayable", torch.ones(vocabulary, dtype=torch.bool))
+        self.register_buffer("output_mask", torch.ones(vocabulary, dtype=torch.bool))
 
-    def say_only(self, pieces: Iterable[int]) -> None:
-        """Never say other pieces than these and the end: those of the target language, in a joint vocabulary."""
-        self.sayable.fill_(False)
-        self.sayable[[*pieces, END]] = True
+    def restrict_output(self, pieces: Iterable[int]) -> None:
+        """Generate only these pieces and the end: of a joint vocabulary, those of the target language."""
+        self.output_mask.fill_(False)
+        self.output_mask[[*pieces, END]] = True
 
-    def exchange_positions(self, name: str, *, seed: int = 0) -> None:
-        """Another position encoding in place of the trained one, all other weights kept.
+    def replace_positions(self, name: str, *, seed: int = 0) -> None:
+        """Replace the trained position encoding by another one; all other weights stay.
 
-        With the automaton of Proposition 1 in place of the sinusoids, nothing changes.
+        Replacing the sinusoids by the automaton of Proposition 1 changes nothing.
 
         Args:
-            name: of an encoding that has nothing to learn.
+            name: of an encoding without learned parameters.
             seed: of GAPE's automaton.
         """
-        positions = _positions(self.settings, name, seed)
+        positions = _make_positions(self.settings, name, seed)
         if any(True for _ in positions.parameters()):
-            raise ValueError(f"{name!r} has weights of its own, which this model never trained; train a model with it")
+            raise ValueError(
+                f"{name!r} has learned parameters, which were not trained with this model; choose an encoding without, "
+                f"such as sinusoidal, or train a model with {name!r}"
+            )
         self.positions = positions.to(self.embedding.weight.device)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Scores of the piece after each target piece.
+        """Compute the logits of the piece after each target piece.
 
         Args:
             source: ``[batch, n]``, padded at the end.
-            target: ``[batch, m]``, from begin on, padded at the end.
+            target: ``[batch, m]``, starting with begin, padded at the end.
 
         Returns:
             ``[batch, m, vocabulary]``.
         """
-        return self.scores(self._decode(source, target))
+        return self.logits(self._decode(source, target))
 
     @property
     def decoder_layers(self) -> list[DecoderLayer]:
+        """The layers of the decoder, typed."""
         return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
 
     def loss(self, source: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
-        """Cross-entropy per target piece, with label smoothing (Szegedy et al., 2016) over what can be said."""
+        """Cross-entropy per target piece, with label smoothing (Szegedy et al., 2016) over the pieces of the output."""
         expected = target[:, 1:]
         present = expected != PAD
-        if not self.sayable[expected[present]].all():
-            unsaid = sorted(set(expected[present & ~self.sayable[expected]].tolist()))
-            raise ValueError(f"pieces {unsaid} are to be said, and say_only() left them out; name them there")
+        if not self.output_mask[expected[present]].all():
+            excluded = sorted(set(expected[present & ~self.output_mask[expected]].tolist()))
+            raise ValueError(f"target contains pieces {excluded}, which restrict_output() excluded; include them there")
         x = self.decoder_norm(self._decode(source, target[:, :-1])[present])
-        # Half of a joint vocabulary is never said, and scores of pieces are most of the work of a small model.
-        rank = self.sayable.cumsum(0) - 1
-        return cross_entropy(x, self.embedding.weight[self.sayable], rank[expected[present]], label_smoothing)
+        # Half of a joint vocabulary is never generated, and logits are most of the work of a small model.
+        rank = self.output_mask.cumsum(0) - 1
+        return cross_entropy(x, self.embedding.weight[self.output_mask], rank[expected[present]], label_smoothing)
 
     def _decode(self, source: Tensor, target: Tensor) -> Tensor:
         if source.dim() != 2 or target.dim() != 2 or len(source) != len(target):
             raise ValueError(
-                f"source and target must be [batch, length] with as many rows, got {list(source.shape)} and "
+                f"source and target must be [batch, length] with equal batch sizes, got {list(source.shape)} and "
                 f"{list(target.shape)}"
             )
         memory, source_mask = self.encode(source)
@@ -123,7 +285,7 @@ class Transformer(nn.Module):
         return x
 
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """``[batch, n, width]``, and the mask of the source's tokens ``[batch, 1, 1, n]``."""
+        """Encode the source to ``[batch, n, width]``, and return the mask of its tokens ``[batch, 1, 1, n]`` too."""
         present = source != PAD
         source_mask = present[:, None, None, :]
         x = self._embed(source, lengths=present.sum(1))
@@ -134,28 +296,30 @@ class Transformer(nn.Module):
         return self.encoder_norm(x), source_mask
 
     def causal_mask(self, length: int) -> Tensor:
-        """Who may look where in the decoder: no later token, so no padding either, which comes last."""
+        """Mask of the decoder's self-attention. Padding comes last, so masking later tokens masks it too."""
         earlier = torch.ones(length, length, dtype=torch.bool, device=self.embedding.weight.device).tril()
         bias = self.positions.bias(length, length)
         return earlier if bias is None else bias.masked_fill(~earlier, -torch.inf)
 
     def embed_next(self, tokens: Tensor, position: int) -> Tensor:
-        """Tokens ``[batch, n]`` that all stand at the same position, as the decoder reads them."""
+        """Embed tokens ``[batch, n]`` that all have the same position, for a step of the decoder."""
         flat = self.embedding(tokens).flatten(0, -2).unsqueeze(1) * math.sqrt(self.settings.width)
         return self.positions(flat, None, position).view(*tokens.shape, -1)  # type: ignore[no-any-return]
 
-    def scores(self, x: Tensor) -> Tensor:
-        """From the last layer to scores of pieces, by the tied embedding; -inf for what is never said."""
-        return F.linear(self.decoder_norm(x), self.embedding.weight).masked_fill(~self.sayable, -torch.inf)
+    def logits(self, x: Tensor) -> Tensor:
+        """Map the last layer's states to logits by the tied embedding; -inf for excluded pieces."""
+        return F.linear(self.decoder_norm(x), self.embedding.weight).masked_fill(~self.output_mask, -torch.inf)
 
     def _embed(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         if self.training and self.settings.word_dropout:
             dropped = torch.rand(tokens.shape, device=tokens.device) < self.settings.word_dropout
-            # Begin, end and padding are no words.
+            # Begin, end and padding are not words.
             tokens = tokens.masked_fill(dropped & (tokens > END), UNKNOWN)
         embedded = self.embedding(tokens) * math.sqrt(self.settings.width)
         return self.dropout(self.positions(embedded, lengths))  # type: ignore[no-any-return]
 
 
-def _positions(settings: ModelSettings, name: str, seed: int) -> Positions:
-    return make_positions(name, width=settings.width, heads=settings.heads, limit=settings.max_positions, seed=seed)
+def _make_positions(settings: ModelSettings, name: str, seed: int) -> Positions:
+    return make_positions(
+        name, width=settings.width, heads=settings.heads, max_positions=settings.max_positions, seed=seed
+    )

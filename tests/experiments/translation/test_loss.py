@@ -4,10 +4,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gape.experiments.translation.model.cross_entropy import BLOCK, cross_entropy
+from gape.experiments.translation.model.loss import BLOCK_ROWS, cross_entropy
 
 
-@pytest.mark.parametrize("rows", [1, BLOCK - 1, BLOCK, 2 * BLOCK + 3])
+@pytest.mark.parametrize("rows", [1, BLOCK_ROWS - 1, BLOCK_ROWS, 2 * BLOCK_ROWS + 3])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_value_and_gradients_are_those_of_pytorch(rows, smoothing):
     generator = torch.Generator().manual_seed(0)

@@ -242,7 +242,7 @@ def test_sources_of_any_size_are_solved_or_refused(size):
     plain = gape.solve(automaton, batch).weights
     small = gape.Automaton(automaton.initial * size, automaton.transition)
     source = automaton.initial.T.expand(63, -1) * size
-    for solution in (gape.solve(small, batch, throw=False), gape.solve(automaton, batch, source=source, throw=False)):
+    for solution in (gape.solve(small, batch, throw=False), gape.solve(automaton, batch, rhs=source, throw=False)):
         if solution.ok:
             torch.testing.assert_close(solution.weights / size, plain, rtol=1e-9, atol=0.0)
         else:

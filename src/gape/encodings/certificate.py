@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gape.solvers import Solution, Status
 from gape.solvers.outcome import CONSISTENT, NEARLY_SINGULAR, SINGULAR_GAP, below_one, lost_rows
-from gape.solvers.projected import Triangular, distances
+from gape.solvers.schur_form import SchurForm, pole_gaps
 from gape.solvers.solution import OnSingular
 from gape.solvers.verdict import raise_or_warn
 
@@ -51,10 +51,10 @@ class Certificate:
         """An upper bound ``[graphs]`` of the radii, which is all that is known without eigenvalues."""
         self.radius, self.separation = radius, (1.0 - radius).clamp(min=0.0)
 
-    def add_spectrum(self, graphs: Tensor, theta: Tensor, form: Triangular) -> None:
+    def add_spectrum(self, graphs: Tensor, theta: Tensor, form: SchurForm) -> None:
         """Eigenvalues ``[B, J]`` of the walk matrices of ``graphs``, and the Schur form of μ."""
         self.radius[graphs] = theta.abs().amax(-1) * float(form.eigenvalues.abs().max())
-        self.separation[graphs] = distances(theta, form).amin(1).clamp(max=1.0)
+        self.separation[graphs] = pole_gaps(theta, form).amin(1).clamp(max=1.0)
 
     def add_weights(self, weights: Tensor, rows: Tensor) -> None:
         """The weights as they are returned, rounded, ``rows[i]`` of them for each graph."""

@@ -12,7 +12,7 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
-from gape.solvers.projected import Triangular
+from gape.solvers.schur_form import SchurForm
 
 # Complex numbers held at a time.
 ROOM = 1 << 22
@@ -24,9 +24,7 @@ def schur(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(upper).to(matrix.device), torch.from_numpy(vectors).to(matrix.device)
 
 
-def runs_from_each(
-    upper: Tensor, vectors: Tensor, form: Triangular, initial: Tensor
-) -> Iterator[tuple[Tensor, Tensor]]:
+def runs_from_each(upper: Tensor, vectors: Tensor, form: SchurForm, initial: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield source nodes ``[b]`` and ``[k, n, b]``, the runs from them in the coordinates of U and W.
 
     Args:

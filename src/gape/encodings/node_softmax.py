@@ -36,8 +36,8 @@ def solve_node_softmax(
     """Solve with that source: one label by scaling, several with k columns."""
     if automaton.labels > 1:
         check_fit(automaton, graph)
-        source = node_softmax(automaton, graph)
-        return solve(automaton, graph, source=source, matrix=matrix, on_singular=on_singular, dtype=dtype)
+        rhs = node_softmax(automaton, graph)
+        return solve(automaton, graph, rhs=rhs, matrix=matrix, on_singular=on_singular, dtype=dtype)
     ones = Automaton(torch.ones_like(automaton.initial), automaton.transition)
     solution = solve(ones, graph, matrix=matrix, on_singular=on_singular)
     weights = (solution.weights / graph.sizes[graph.batch].unsqueeze(1)).to(dtype)

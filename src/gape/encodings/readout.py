@@ -20,7 +20,7 @@ from gape.graph.walk_matrix import WalkMatrix
 from gape.solvers.dense_system import within
 from gape.solvers.outcome import below_one
 from gape.solvers.problem import check_fit
-from gape.solvers.projected import Triangular, distances, solve_diagonal
+from gape.solvers.schur_form import SchurForm, pole_gaps, solve_diagonal
 from gape.solvers.settle import DENSE_UNKNOWNS
 from gape.solvers.solution import OnSingular
 from gape.solvers.verdict import check_on_singular
@@ -41,7 +41,7 @@ class Readout:
     """
 
     automaton: Automaton
-    form: Triangular
+    form: SchurForm
     walk: WalkMatrix
     labels: Tensor | None
     lengths: RunLengths | None
@@ -51,7 +51,7 @@ class Readout:
     @classmethod
     def of(cls, automaton: Automaton, part: Graph, matrix: str, on_singular: OnSingular) -> Readout:
         """``automaton`` on ``part``; nothing dense is made yet."""
-        walk, form = part.walk(matrix), Triangular.of(automaton.transition)
+        walk, form = part.walk(matrix), SchurForm.of(automaton.transition)
         lengths = run_lengths(automaton, walk)
         if lengths is not None:
             certificate = Certificate(part.num_graphs, part.device, "Series", True, lengths.steps)
@@ -89,7 +89,7 @@ class Readout:
         return vectors, self._by_label(block, theta, vectors)
 
     def _by_label(self, block: Block, theta: Tensor, vectors: Tensor) -> Iterator[tuple[Tensor | float, Tensor]]:
-        labels, distance = self.labels_of(block), distances(theta, self.form)
+        labels, distance = self.labels_of(block), pole_gaps(theta, self.form)
         gap, total, size = theta.new_zeros(3, len(theta))
         for label in [0] if labels is None else torch.unique(labels).tolist():
             source = self.automaton.initial[:, label]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 if TYPE_CHECKING:
+    from gape.graph.adjacency import Adjacency
     from gape.graph.graph import Graph
     from gape.graph.walk_matrix import WalkMatrix
 
@@ -237,3 +238,29 @@ def _gib(count: float) -> str:
     """
     size = count / 2**30
     return f"{size:,.0f}" if size >= 100 else f"{size:.3g}"
+
+
+class Padding:
+    """Convert between flat ``[n, …]``, all nodes in a row, and zero-padded ``[graphs, n_max, …]``."""
+
+    def __init__(self, adjacency: Adjacency) -> None:
+        self.graphs = len(adjacency.ptr) - 1
+        self.size = int(adjacency.sizes.max())
+        self._full = self.graphs * self.size == adjacency.num_nodes
+        self._slots = None if self._full else adjacency.batch * self.size + adjacency.local
+
+    def pad(self, x: Tensor) -> Tensor:
+        """``[n, …]`` to ``[graphs, n_max, …]``."""
+        if self._slots is None:
+            return x.reshape(self.graphs, self.size, *x.shape[1:])
+        out = x.new_zeros(self.graphs * self.size, *x.shape[1:])
+        return out.index_copy_(0, self._slots, x).reshape(self.graphs, self.size, *x.shape[1:])
+
+    def unpad(self, x: Tensor) -> Tensor:
+        """``[graphs, n_max, …]`` to ``[n, …]``."""
+        flat = x.reshape(self.graphs * self.size, *x.shape[2:])
+        if self._slots is None:
+            return flat
+        if flat.shape[1:] == (1,):
+            return flat.squeeze(1).index_select(0, self._slots).unsqueeze(1)  # three times faster
+        return flat.index_select(0, self._slots)

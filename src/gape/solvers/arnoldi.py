@@ -7,8 +7,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gape.graph.adjacency import Adjacency
-
 # Relative size below which a new direction is rounding error: the space has stopped growing.
 BREAKDOWN = 1e-13
 
@@ -96,30 +94,6 @@ class Arnoldi:
         h = self._h.new_zeros(len(self._h), 2 * room, 2 * room)
         h[:, :room, :room] = self._h
         self._h = h
-
-
-class Padding:
-    """Between ``[n, …]``, all nodes in a row, and ``[graphs, n_max, …]``, zero where a graph has no more nodes."""
-
-    def __init__(self, adjacency: Adjacency) -> None:
-        self.graphs = len(adjacency.ptr) - 1
-        self.size = int(adjacency.sizes.max())
-        self._full = self.graphs * self.size == adjacency.num_nodes
-        self._slots = None if self._full else adjacency.batch * self.size + adjacency.local
-
-    def pad(self, x: Tensor) -> Tensor:
-        if self._slots is None:
-            return x.reshape(self.graphs, self.size, *x.shape[1:])
-        out = x.new_zeros(self.graphs * self.size, *x.shape[1:])
-        return out.index_copy_(0, self._slots, x).reshape(self.graphs, self.size, *x.shape[1:])
-
-    def unpad(self, x: Tensor) -> Tensor:
-        flat = x.reshape(self.graphs * self.size, *x.shape[2:])
-        if self._slots is None:
-            return flat
-        if flat.shape[1:] == (1,):
-            return flat.squeeze(1).index_select(0, self._slots).unsqueeze(1)  # three times faster
-        return flat.index_select(0, self._slots)
 
 
 def _nonzero(x: Tensor) -> Tensor:

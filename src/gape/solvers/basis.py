@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from gape.graph.adjacency import Adjacency
-from gape.solvers.arnoldi import Padding
+from gape.graph.batching import Padding
 from gape.solvers.contraction import proven_radius
-from gape.solvers.outcome import DIRECT_TOLERANCE, NO, SINGULAR_GAP, UNKNOWN, YES, Outcome, code, judge
+from gape.solvers.outcome import DIRECT_TOLERANCE, NO, SINGULAR_GAP, UNKNOWN, YES, Result, code, judge
 from gape.solvers.problem import Problem
-from gape.solvers.projected import Triangular, distances, solve_diagonal, solve_matrix
+from gape.solvers.schur_form import SchurForm, pole_gaps, solve_diagonal, solve_matrix
 from gape.solvers.solution import Status
 
 EXCITED = 1e-10
@@ -103,12 +103,12 @@ class Basis:
         x = self.padding.unpad(x)
         return x if self.scale is None else x * self.scale.unsqueeze(1)
 
-    def solve(self, mu: Tensor, form: Triangular, source: Tensor) -> tuple[Tensor, Tensor]:
+    def solve(self, mu: Tensor, form: SchurForm, source: Tensor) -> tuple[Tensor, Tensor]:
         """``Y = H Y μ + S`` in coordinates, and ``[graphs]`` the norm of what no Y could satisfy."""
         graphs = len(self.vectors)
         h = self.h.flatten(0, 1)
         if self.form == "diagonal":
-            y, rows = solve_diagonal(h, mu, form, source, distances(h, form))
+            y, rows = solve_diagonal(h, mu, form, source, pole_gaps(h, form))
         else:
             y = solve_matrix(h, mu, form, source, upper=self.form == "triangular")
             rows = torch.linalg.vector_norm(y - h.to(y.dtype) @ (y @ mu.to(y.dtype)) - source, dim=-1)
@@ -117,11 +117,11 @@ class Basis:
     # ------------------------------------------------------------------ the whole solve
 
     def run(
-        self, problem: Problem, tolerance: float = DIRECT_TOLERANCE, form: Triangular | None = None
-    ) -> tuple[Outcome, Tensor]:
+        self, problem: Problem, tolerance: float = DIRECT_TOLERANCE, form: SchurForm | None = None
+    ) -> tuple[Result, Tensor]:
         """Solve. Also returns the coordinates Y, from which ``expand`` makes the weights."""
         mu = problem.transition
-        form = form or Triangular.of(mu)
+        form = form or SchurForm.of(mu)
         y, gap = self.solve(mu, form, self.project(problem.initial))
         x = self.expand(y, real=not mu.is_complex() and not problem.initial.is_complex())
         # With Aᵀ V = V H + r v eᵀ the residual of X = VY is r ‖eᵀ Y μ‖ in each channel, exactly.
@@ -132,10 +132,10 @@ class Basis:
         return self._certified(problem, x, y, gap, form, tolerance), y
 
     def _certified(
-        self, problem: Problem, x: Tensor, y: Tensor, gap: Tensor, form: Triangular, tolerance: float
-    ) -> Outcome:
+        self, problem: Problem, x: Tensor, y: Tensor, gap: Tensor, form: SchurForm, tolerance: float
+    ) -> Result:
         """The weights X = VY with what is known of them; ``gap`` is the norm of each graph's residual."""
-        distance = distances(self.spectrum, form)
+        distance = pole_gaps(self.spectrum, form)
         everywhere = distance.flatten(1).amin(1)
         separation = torch.where(self.excited, distance, torch.inf).flatten(1).amin(1).clamp(max=1.0)
         radius = problem.transition_radius * self.radius
@@ -167,7 +167,7 @@ class Basis:
             status = torch.where(unique == NO, code(Status.SINGULAR), status)
         residual = residual if self.complete else residual + rounding
         kind = "exact" if self.radius_exact else "estimate"
-        return Outcome(x, residual, radius, separation, unique, status, self.dimension, kind, self.orthogonal)
+        return Result(x, residual, radius, separation, unique, status, self.dimension, kind, self.orthogonal)
 
     @property
     def _largest_vector(self) -> Tensor | None:

@@ -13,9 +13,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gape.solvers.outcome import DIRECT_TOLERANCE, SINGULAR_GAP, Outcome, judge
+from gape.solvers.outcome import DIRECT_TOLERANCE, SINGULAR_GAP, Result, judge
 from gape.solvers.problem import Problem
-from gape.solvers.projected import Triangular, distances, equal_but_for_rounding
+from gape.solvers.schur_form import SchurForm, equal_but_for_rounding, pole_gaps
 from gape.solvers.spectral import Spectral
 
 # The largest graph for which all eigenvectors are computed.
@@ -28,16 +28,16 @@ def deflatable(problem: Problem) -> bool:
     return int(problem.adjacency.sizes.max()) <= DEFLATION_NODES
 
 
-def deflated(problem: Problem) -> tuple[Outcome, Tensor]:
+def deflated(problem: Problem) -> tuple[Result, Tensor]:
     """The shortest least-squares solution, all graphs at once.
 
     Also ``[graphs]``: whether it is that. It is not where two different eigenvalues of a graph are singular.
     """
-    mu, form = problem.transition, Triangular.of(problem.transition)
+    mu, form = problem.transition, SchurForm.of(problem.transition)
     basis = Spectral().basis(problem)
     outcome, _ = basis.run(problem, form=form)
     theta = basis.h[:, 0]
-    near = distances(theta, form) <= SINGULAR_GAP
+    near = pole_gaps(theta, form) <= SINGULAR_GAP
     if basis.scale is None or not bool(near.any()):
         return outcome, torch.ones(len(theta), dtype=torch.bool, device=theta.device)
     highest, lowest = torch.where(near, theta, -torch.inf).amax(1), torch.where(near, theta, torch.inf).amin(1)

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import positive
-from gape.solvers.arnoldi import Arnoldi, Padding
+from gape.graph.batching import Padding
+from gape.solvers.arnoldi import Arnoldi
 from gape.solvers.contraction import Operator, substituted
-from gape.solvers.outcome import NEARLY_SINGULAR, UNKNOWN, YES, Outcome, below_one, check_tolerance, code, judge
+from gape.solvers.outcome import NEARLY_SINGULAR, UNKNOWN, YES, Result, below_one, check_tolerance, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.solution import Status
 
@@ -38,7 +39,7 @@ class FixedPoint:
         positive(self.restart, "restart")
         positive(self.max_steps, "max_steps")
 
-    def run(self, problem: Problem) -> Outcome:
+    def run(self, problem: Problem) -> Result:
         bound = contraction(problem)
         x, residual, radius, steps = self.solve(problem, problem.apply, problem.source, estimate=True)
         known = below_one(bound)
@@ -50,7 +51,7 @@ class FixedPoint:
         rounding = torch.where(problem.walk.acyclic_graphs, 0.0, rounding)
         # Stagnation, and weights so large that they solve nothing, are for the dense system to settle.
         suspect = (status == code(Status.NOT_CONVERGED)) | (rounding > NEARLY_SINGULAR)
-        return Outcome(
+        return Result(
             weights=x,
             residual=residual + rounding,
             spectral_radius=radius,

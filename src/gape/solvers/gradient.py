@@ -24,8 +24,8 @@ from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.kronecker import operator_matrices
 from gape.solvers.outcome import SINGULAR_GAP
 from gape.solvers.problem import Problem
-from gape.solvers.projected import Triangular
 from gape.solvers.schur import Schur
+from gape.solvers.schur_form import SchurForm
 from gape.solvers.settle import DENSE_UNKNOWNS
 from gape.solvers.spectral import Spectral
 
@@ -102,7 +102,7 @@ class BasisSystem:
         if adjoint and basis.form != "diagonal":
             # The transpose of an upper triangle is a lower one: solved as a general matrix.
             basis = replace(basis, h=basis.h.mH, form="dense")
-        return basis.solve(transition, Triangular.of(transition), source)[0]
+        return basis.solve(transition, SchurForm.of(transition), source)[0]
 
     def gradients(
         self, transition: Tensor, x: Tensor, z: Tensor, values: Tensor | None, adjoint: bool

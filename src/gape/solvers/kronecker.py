@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gape._internal.validation import positive
 from gape.solvers.dense_system import solve_or_nearest, within
-from gape.solvers.outcome import DIRECT_TOLERANCE, NO, YES, Outcome, below_one, judge
+from gape.solvers.outcome import DIRECT_TOLERANCE, NO, YES, Result, below_one, judge
 from gape.solvers.problem import Problem
 
 
@@ -26,7 +26,7 @@ class Kronecker:
     def __post_init__(self) -> None:
         positive(self.max_unknowns, "max_unknowns")
 
-    def run(self, problem: Problem) -> Outcome:
+    def run(self, problem: Problem) -> Result:
         ptr = problem.walk.ptr.tolist()
         source = problem.source
         x = torch.zeros_like(source).contiguous()
@@ -61,7 +61,7 @@ class Kronecker:
             regular=regular,
         )
         unique = torch.where(regular, YES, NO)
-        return Outcome(x, residual, radius, separation, unique, status, problem.walk.num_nodes)
+        return Result(x, residual, radius, separation, unique, status, problem.walk.num_nodes)
 
 
 def operator_matrices(problem: Problem, max_unknowns: int) -> list[Tensor]:

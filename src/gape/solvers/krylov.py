@@ -2,7 +2,7 @@ r"""Galerkin solution in a Krylov space: exact far outside the range where the s
 
 The solution's rows lie in the space spanned by ℓ, Aᵀℓ, (Aᵀ)²ℓ, …, one such space for each label. Arnoldi's process
 (which is Lanczos's when A is symmetric) builds an orthonormal basis V of it, Aᵀ V = V H + r v eᵀ, for all graphs of a
-part and all labels at once; the equation projected on V is small and :mod:`gape.solvers.projected` solves it. A space
+part and all labels at once; the equation projected on V is small and :mod:`gape.solvers.schur_form` solves it. A space
 that stops growing (r = 0) contains the exact solution.
 """
 
@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import positive
-from gape.solvers.arnoldi import Arnoldi, Padding
+from gape.graph.batching import Padding
+from gape.solvers.arnoldi import Arnoldi
 from gape.solvers.basis import Basis
-from gape.solvers.outcome import Outcome, check_tolerance, code
+from gape.solvers.outcome import Result, check_tolerance, code
 from gape.solvers.problem import Problem
-from gape.solvers.projected import Triangular
+from gape.solvers.schur_form import SchurForm
 from gape.solvers.solution import Status
 
 
@@ -50,12 +51,12 @@ class Krylov:
             space.step()
         return space.basis()
 
-    def run(self, problem: Problem) -> Outcome:
+    def run(self, problem: Problem) -> Result:
         return self.run_with_basis(problem)[0]
 
-    def run_with_basis(self, problem: Problem) -> tuple[Outcome, Tensor, Basis]:
+    def run_with_basis(self, problem: Problem) -> tuple[Result, Tensor, Basis]:
         """The solution, also in coordinates, and the basis that turned out large enough for it."""
-        form = Triangular.of(problem.transition)
+        form = SchurForm.of(problem.transition)
         # A real matrix has its eigenvalues in conjugate pairs; one of each tells when to stop.
         poles = form.eigenvalues
         if not problem.transition.is_complex():

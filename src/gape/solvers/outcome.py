@@ -27,7 +27,7 @@ RADIUS_KINDS = ("exact", "bound", "estimate")
 
 
 @dataclass(eq=False)
-class Outcome:
+class Result:
     """Weights and certificates of one part; all but ``weights`` are ``[graphs]``.
 
     ``unique`` holds YES, NO or UNKNOWN; ``status`` indexes ``STATUSES``. ``settled``: a singular status is final and
@@ -48,7 +48,7 @@ class Outcome:
 
     PER_GRAPH: ClassVar[tuple[str, ...]] = ("residual", "spectral_radius", "separation", "unique", "status")
 
-    def take(self, graphs: Tensor, other: Outcome) -> None:
+    def take(self, graphs: Tensor, other: Result) -> None:
         """The certificates of ``other``, which is about just these ``graphs``, in the place of theirs."""
         for name in self.PER_GRAPH:
             getattr(self, name)[graphs] = getattr(other, name)

@@ -14,7 +14,7 @@ from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.gradient import BasisSystem, EdgeSystem, PseudoSystem, stein_solve
 from gape.solvers.kronecker import Kronecker
 from gape.solvers.krylov import Krylov
-from gape.solvers.outcome import NO, UNKNOWN, YES, Outcome, code, lost_rows
+from gape.solvers.outcome import NO, UNKNOWN, YES, Result, code, lost_rows
 from gape.solvers.problem import Problem
 from gape.solvers.question import Question
 from gape.solvers.schur import Schur
@@ -31,7 +31,7 @@ AnySolver = Auto | Solver
 class Solved:
     """The outcome on a part, the weights (attached to what requires gradients) and each graph's solver."""
 
-    outcome: Outcome
+    outcome: Result
     weights: Tensor
     solver: list[str]
 
@@ -102,7 +102,7 @@ def _solve_by(method: Solver | Basis, question: Question, problem: Problem, out:
     return Solved(outcome, x, [name] * part.num_graphs)
 
 
-def _run(method: Solver | Basis, problem: Problem, small: bool) -> tuple[Outcome, Tensor | None, Basis | None]:
+def _run(method: Solver | Basis, problem: Problem, small: bool) -> tuple[Result, Tensor | None, Basis | None]:
     """The outcome; of a basis, which solvers make if ``small``, also the coordinates in it, and the basis."""
     if small and isinstance(method, Krylov):
         return method.run_with_basis(problem)
@@ -137,7 +137,7 @@ def _solve_again(solved: Solved, graphs: Tensor, question: Question, solver: Any
 
 
 def _differentiable(
-    question: Question, problem: Problem, outcome: Outcome, basis: Basis | None, known: Tensor | None
+    question: Question, problem: Problem, outcome: Result, basis: Basis | None, known: Tensor | None
 ) -> Tensor:
     """The same weights, attached to the automaton's tensors and the edge weights."""
     automaton, part, dtype = question.automaton, question.graph, problem.initial.dtype
@@ -178,7 +178,7 @@ def _without_solving(question: Question, status: Status, value: float, out: Tens
     weights.fill_(value)
     unique = torch.full((part.num_graphs,), YES if status.ok else UNKNOWN, device=part.device)
     codes = torch.full((part.num_graphs,), code(status), device=part.device)
-    outcome = Outcome(weights, values[0], values[1], 1.0 - values[2], unique, codes, 0)
+    outcome = Result(weights, values[0], values[1], 1.0 - values[2], unique, codes, 0)
     return Solved(outcome, weights, ["none"] * part.num_graphs)
 
 
@@ -187,7 +187,7 @@ def _finite(problem: Problem) -> bool:
     return all(bool(torch.isfinite(tensor.detach()).all()) for tensor in tensors if tensor is not None)
 
 
-def _flag_overflow(outcome: Outcome, weights: Tensor, problem: Problem) -> None:
+def _flag_overflow(outcome: Result, weights: Tensor, problem: Problem) -> None:
     """Weights that left the range of their number format, though everything that went in was in it."""
     lost = lost_rows(weights.detach())
     if lost is not None:

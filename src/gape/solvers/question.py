@@ -76,15 +76,13 @@ class Question:
         return self.learns_edges or any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
 
-def as_source(value: Any, automaton: Automaton, graph: Graph) -> Tensor:
-    """What the user gave as a source, in float64 on the graph's device."""
-    source = as_tensor(value, "source")
+def as_rhs(value: Any, automaton: Automaton, graph: Graph) -> Tensor:
+    """Convert and validate the right-hand side: float64 on the graph's device."""
+    rhs = as_tensor(value, "rhs")
     expected = [graph.num_nodes, automaton.states]
-    if list(source.shape) != expected:
-        raise ValueError(f"source must be [nodes, states] = {expected}, got shape {list(source.shape)}")
-    if source.is_complex():
-        raise ValueError(
-            f"source must be real, got {source.dtype}; solve for its two parts and add".replace("torch.", "")
-        )
-    check_finite(source, "source")
-    return source.to(graph.device, torch.float64)
+    if list(rhs.shape) != expected:
+        raise ValueError(f"rhs must be [nodes, states] = {expected}, got shape {list(rhs.shape)}")
+    if rhs.is_complex():
+        raise ValueError(f"rhs must be real, got {rhs.dtype}; solve for its two parts and add".replace("torch.", ""))
+    check_finite(rhs, "rhs")
+    return rhs.to(graph.device, torch.float64)

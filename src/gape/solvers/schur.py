@@ -10,7 +10,7 @@ import torch
 
 from gape._internal.validation import positive
 from gape.solvers.basis import Basis, whole_space_coordinates
-from gape.solvers.outcome import Outcome
+from gape.solvers.outcome import Result
 from gape.solvers.problem import Problem
 
 
@@ -64,5 +64,5 @@ class Schur:
             known_spectrum=spectrum,
         )
 
-    def run(self, problem: Problem) -> Outcome:
+    def run(self, problem: Problem) -> Result:
         return self.basis(problem).run(problem)[0]

@@ -15,7 +15,7 @@ from torch import Tensor
 from gape._internal.validation import positive
 from gape.graph.spectral_radius import EIGENVALUE_NODES, spectral_radius
 from gape.solvers.contraction import contracting_power, substituted
-from gape.solvers.outcome import UNKNOWN, YES, Outcome, below_one, check_tolerance, code, judge
+from gape.solvers.outcome import UNKNOWN, YES, Result, below_one, check_tolerance, code, judge
 from gape.solvers.problem import Problem
 from gape.solvers.solution import Status
 from gape.solvers.walk_sum import WalkSum
@@ -41,7 +41,7 @@ class Series:
         check_tolerance(self.tolerance)
         positive(self.max_steps, "max_steps")
 
-    def run(self, problem: Problem) -> Outcome:
+    def run(self, problem: Problem) -> Result:
         runs, residual, whole = self._add_up(problem)
         # What rounding may have cost where terms cancel: then the equation is checked outright.
         careful = not 2.0**-52 * runs.relative_bound(runs.moved) <= self.tolerance
@@ -65,7 +65,7 @@ class Series:
         if bool(runs.lost.any()):
             # A finite sum cannot diverge: its terms are too large for the number format.
             status = torch.where(runs.lost & problem.walk.acyclic_graphs, code(Status.OVERFLOW), status)
-        return Outcome(
+        return Result(
             weights=weights,
             residual=residual,
             spectral_radius=radius,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gape.solvers.deflation import deflatable, deflated
 from gape.solvers.kronecker import Kronecker
-from gape.solvers.outcome import CONSISTENT, NO, Outcome, below_one, code
+from gape.solvers.outcome import CONSISTENT, NO, Result, below_one, code
 from gape.solvers.problem import Problem
 from gape.solvers.question import Question
 from gape.solvers.solution import Status
@@ -18,8 +18,8 @@ from gape.solvers.solution import Status
 DENSE_UNKNOWNS = 4096
 
 
-def settle(outcome: Outcome, question: Question) -> None:
-    """Settle the graphs of an outcome whose status is a suspicion (see :class:`Outcome`).
+def settle(outcome: Result, question: Question) -> None:
+    """Settle the graphs of an outcome whose status is a suspicion (see :class:`Result`).
 
     Also those whose weights are so large that rounding has left few digits, if they are small enough for the dense
     system, which does better. All together where eigenvectors can do it, one by one where they cannot.
@@ -41,7 +41,7 @@ def settle(outcome: Outcome, question: Question) -> None:
         _settle_one(outcome, question, i)
 
 
-def _settle_one(outcome: Outcome, question: Question, i: int) -> None:
+def _settle_one(outcome: Result, question: Question, i: int) -> None:
     problem = question.alone(i).problem()
     nodes = slice(int(question.graph.ptr[i]), int(question.graph.ptr[i + 1]))
     if problem.source.numel() <= DENSE_UNKNOWNS:

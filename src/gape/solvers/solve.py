@@ -18,7 +18,7 @@ from gape.solvers.outcome import NO, RADIUS_KINDS, STATUSES, YES
 from gape.solvers.part import AnySolver, Solved, solve_part
 from gape.solvers.prepare import GraphBasis
 from gape.solvers.problem import check_fit, rounded_dtype
-from gape.solvers.question import Question, as_source
+from gape.solvers.question import Question, as_rhs
 from gape.solvers.solution import OnSingular, Solution, Status
 from gape.solvers.verdict import check_on_singular, raise_or_warn
 
@@ -30,14 +30,14 @@ def solve(
     solver: AnySolver | None = None,
     matrix: str = "adjacency",
     basis: GraphBasis | None = None,
-    source: Any = None,
+    rhs: Any = None,
     on_singular: OnSingular = "raise",
     throw: bool = True,
     dtype: torch.dtype | None = None,
 ) -> Solution:
     r"""Total weight of the automaton's runs into every node and state: ``P = μᵀPA + αℓ``, equation (2) of the paper.
 
-    Differentiable with respect to the automaton's tensors, the graph's edge weights and the source. Works in float64.
+    Differentiable with respect to the automaton's tensors, the graph's edge weights and ``rhs``. Works in float64.
 
     Args:
         automaton: the machine. One with a single label sees all nodes alike; one with more needs ``graph.labels``.
@@ -45,7 +45,7 @@ def solve(
         solver: its settings; ``None`` for :class:`Auto`.
         matrix: the walk matrix A by name, see :mod:`gape.graph.walk_matrix`.
         basis: what :func:`prepare` computed for this graph before, instead of ``solver``.
-        source: ``[n, states]``, the weights with which runs begin at each node, instead of αℓ.
+        rhs: ``[n, states]``, the right-hand side instead of αℓ: the weights with which runs begin at each node.
         on_singular: ``"raise"``, or ``"least_squares"`` for the shortest least-squares solution, flagged as such.
         throw: whether a failed graph raises :class:`SolveError`; if not, look at ``status``.
         dtype: of the weights; the automaton's own if ``None``.
@@ -66,7 +66,7 @@ def solve(
     # Not in inference mode, whatever the caller is in: what graphs keep for later has to be fit for training.
     recording = torch.is_grad_enabled()
     with torch.inference_mode(False), torch.set_grad_enabled(recording):
-        solution = _solve(automaton, as_graph(graph), solver or Auto(), matrix, basis, source, on_singular, dtype)
+        solution = _solve(automaton, as_graph(graph), solver or Auto(), matrix, basis, rhs, on_singular, dtype)
     raise_or_warn(solution, throw)
     return solution
 
@@ -77,17 +77,17 @@ def _solve(
     solver: AnySolver,
     matrix: str,
     basis: GraphBasis | None,
-    source: Any,
+    rhs: Any,
     on_singular: OnSingular,
     dtype: torch.dtype | None,
 ) -> Solution:
-    check_fit(automaton, graph, labels=source is None or automaton.final is not None)
+    check_fit(automaton, graph, labels=rhs is None or automaton.final is not None)
     dtype = rounded_dtype(automaton, dtype)
-    whole = Question(automaton, graph, matrix, dtype, None if source is None else as_source(source, automaton, graph))
+    whole = Question(automaton, graph, matrix, dtype, None if rhs is None else as_rhs(rhs, automaton, graph))
     questions: list[tuple[Question, Basis | None]] = [(question, None) for question in whole.parts]
     if basis is not None:
-        if source is not None:
-            raise ValueError("a basis follows labels, and a source goes by none; leave out basis or source")
+        if rhs is not None:
+            raise ValueError("a basis is computed for labels, not for rhs; leave out basis or rhs")
         basis.check(automaton, graph, matrix)
         questions = list(zip(replace(whole, graph=basis.graph).parts, basis.parts, strict=True))
     if torch.is_grad_enabled() and whole.requires_grad:

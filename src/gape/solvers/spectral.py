@@ -8,7 +8,7 @@ import torch
 
 from gape._internal.validation import positive
 from gape.solvers.basis import Basis, whole_space_coordinates
-from gape.solvers.outcome import Outcome
+from gape.solvers.outcome import Result
 from gape.solvers.problem import Problem
 
 
@@ -67,5 +67,5 @@ class Spectral:
             complete=True,
         )
 
-    def run(self, problem: Problem) -> Outcome:
+    def run(self, problem: Problem) -> Result:
         return self.basis(problem).run(problem)[0]

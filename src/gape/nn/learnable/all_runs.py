@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from gape.graph.adjacency import Adjacency
+from gape.graph.batching import Padding
 from gape.nn.learnable.basis import WalkBasis
 from gape.nn.learnable.doubling import Doubling
-from gape.solvers.arnoldi import Padding
 from gape.solvers.basis import Basis
 from gape.solvers.gradient import BasisSystem, stein_solve
 

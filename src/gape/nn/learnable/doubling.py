@@ -4,7 +4,7 @@ r"""Squared Smith iteration: the equation Y = Θ Y μ + S with a diagonal Θ, in
 
 (Smith, 1968). With |θ| ≤ 1 and ‖μ‖₂ ≤ γ what is missing of Y_p is below γ^{2ᵖ}, so for γ = 0.9 nine steps give every
 digit of float64. A learnable automaton on a unit walk matrix keeps both bounds; in general they do not hold, and
-:mod:`gape.solvers.projected` serves.
+:mod:`gape.solvers.schur_form` serves.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from gape.graph.batching import Padding
 from gape.graph.graph import Graph
 from gape.graph.spectral_radius import unit_walk, walk_radius
 from gape.graph.walk_matrix import WalkMatrix
@@ -18,7 +19,6 @@ from gape.nn.learnable.checks import check_basis, check_graph
 from gape.nn.learnable.compute_basis import return_weights, walk_basis
 from gape.nn.learnable.steps import Steps
 from gape.nn.learnable.untyped_lengths import closed_by_length, pair_by_length, worth
-from gape.solvers.arnoldi import Padding
 from gape.solvers.gradient import ADJOINT_NODES, EdgeSystem, stein_solve
 from gape.solvers.problem import Problem
 

@@ -27,7 +27,7 @@ BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Triangular:
+class SchurForm:
     """The Schur form of a transition matrix: ``matrix = vectors @ upper @ vectorsᴴ``."""
 
     upper: Tensor
@@ -35,7 +35,7 @@ class Triangular:
     normal: bool
 
     @classmethod
-    def of(cls, matrix: Tensor) -> Triangular:
+    def of(cls, matrix: Tensor) -> SchurForm:
         upper, vectors = scipy.linalg.schur(matrix.detach().resolve_conj().cpu().numpy(), output="complex")
         off = abs(np.triu(upper, 1)).max(initial=0.0)
         normal = off <= 1e-14 * max(1e-300, abs(upper).max(initial=0.0)) * len(upper)
@@ -58,7 +58,7 @@ class Triangular:
         return not float(torch.linalg.cond(vectors)) < DEFECTIVE
 
 
-def distances(theta: Tensor, form: Triangular) -> Tensor:
+def pole_gaps(theta: Tensor, form: SchurForm) -> Tensor:
     """How far each θ is from being singular: min over the eigenvalues λ of |1 - λθ|, of the shape of ``theta``.
 
     0 where I - θμ is singular, if μ lacks eigenvectors: its λ may be wrong by much more than rounding.
@@ -78,7 +78,7 @@ def distances(theta: Tensor, form: Triangular) -> Tensor:
 
 
 def solve_diagonal(
-    theta: Tensor, mu: Tensor, form: Triangular, source: Tensor, distance: Tensor
+    theta: Tensor, mu: Tensor, form: SchurForm, source: Tensor, distance: Tensor
 ) -> tuple[Tensor, Tensor]:
     """``Y`` with ``Y = diag(θ) Y μ + S``, and the relative gap that remains in each row.
 
@@ -86,7 +86,7 @@ def solve_diagonal(
         theta: ``[P, J]``, the diagonal of H.
         mu: ``[k, k]``, and ``form`` its Schur form.
         source: ``[P, J, k]``.
-        distance: ``[P, J]`` from :func:`distances`.
+        distance: ``[P, J]`` from :func:`pole_gaps`.
 
     Returns:
         ``[P, J, k]`` and ``[P, J]``: the norm of what is left of each row's equation, zero unless it is singular.
@@ -126,7 +126,7 @@ def equal_but_for_rounding(theta: Tensor) -> tuple[Tensor, Tensor]:
     return values, which
 
 
-def _substitute(theta: Tensor, form: Triangular, source: Tensor) -> Tensor:
+def _substitute(theta: Tensor, form: SchurForm, source: Tensor) -> Tensor:
     """``Y`` with ``Y = diag(θ) Y T + S``, column by column, for ``source`` ``[P, J, k]``."""
     # A column at a time lies together in memory, and what the earlier ones pass on to eight of them is one product.
     shape, theta = source.shape, theta.flatten()
@@ -143,7 +143,7 @@ def _substitute(theta: Tensor, form: Triangular, source: Tensor) -> Tensor:
     return y.T.reshape(shape)
 
 
-def solve_matrix(h: Tensor, mu: Tensor, form: Triangular, source: Tensor, *, upper: bool) -> Tensor:
+def solve_matrix(h: Tensor, mu: Tensor, form: SchurForm, source: Tensor, *, upper: bool) -> Tensor:
     """``Y`` with ``Y = H Y μ + S`` for ``h`` ``[P, J, J]``, upper triangular or not, and ``source`` ``[P, J, k]``."""
     step = max(1, BLOCK // max(1, h.shape[-1] ** 2 * (source.shape[-1] if form.normal else 1)))
     real = not (source.is_complex() or mu.is_complex() or h.is_complex())
@@ -155,7 +155,7 @@ def solve_matrix(h: Tensor, mu: Tensor, form: Triangular, source: Tensor, *, upp
     return y.real if real else y
 
 
-def _solve_block(h: Tensor, form: Triangular, right: Tensor, upper: bool) -> Tensor:
+def _solve_block(h: Tensor, form: SchurForm, right: Tensor, upper: bool) -> Tensor:
     eye = torch.eye(h.shape[-1], dtype=h.dtype, device=h.device)
 
     def solve(matrix: Tensor, rhs: Tensor) -> Tensor:

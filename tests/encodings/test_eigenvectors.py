@@ -9,7 +9,7 @@ from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkP
 
 from gape import Graph, as_graph
 from gape.encodings import Laplacian, RandomWalk, Spectrum, sequence_graph, split_spectrum
-from gape.encodings.laplacian_matrix import LaplacianKind
+from gape.encodings.laplacian import LaplacianMatrix
 from tests.encodings.samples import random_graph
 
 F64 = torch.float64
@@ -51,7 +51,7 @@ def test_large_graphs_agree_with_dense_decomposition(kind, trivial, monkeypatch)
         else (lambda: Laplacian(9, kind, dtype=F64)(graph))
     )
     dense = encode()
-    monkeypatch.setattr("gape.encodings.eigenpairs.DENSE_NODES", 100)
+    monkeypatch.setattr("gape.encodings.laplacian.MAX_DENSE_NODES", 100)
     sparse = encode()
     if trivial:
         torch.testing.assert_close(sparse[0, :, 1], dense[0, :, 1], rtol=1e-8, atol=1e-8)
@@ -63,7 +63,7 @@ def test_large_graphs_agree_with_dense_decomposition(kind, trivial, monkeypatch)
 def test_large_graphs_among_small_ones_change_nothing_for_any(monkeypatch):
     graphs = [random_graph(nodes, 0.3, nodes, weighted=True) for nodes in (8, 40, 9, 10, 11, 45, 50, 7)]
     expected = [Laplacian(4, dtype=F64)(graph) for graph in graphs]
-    monkeypatch.setattr("gape.encodings.eigenpairs.DENSE_NODES", 20)
+    monkeypatch.setattr("gape.encodings.laplacian.MAX_DENSE_NODES", 20)
     torch.testing.assert_close(Laplacian(4, dtype=F64)(as_graph(graphs)), torch.cat(expected), rtol=1e-7, atol=1e-7)
 
 
@@ -73,7 +73,7 @@ def test_both_ways_to_large_eigenvectors_agree(monkeypatch):
         found = Laplacian(6, dtype=F64).eigenpairs(graph)
         walk = graph.walk("normalized_laplacian")
         assert float((walk.pull(found.vectors) - found.vectors * found.values[0]).norm(dim=0).max()) < 1e-9
-        monkeypatch.setattr("gape.encodings.eigenpairs.DENSE_NODES", 5000)
+        monkeypatch.setattr("gape.encodings.laplacian.MAX_DENSE_NODES", 5000)
         dense = Laplacian(6, dtype=F64).eigenpairs(graph)
         monkeypatch.undo()
         torch.testing.assert_close(found.values, dense.values, rtol=1e-7, atol=1e-9)
@@ -120,7 +120,7 @@ def test_directed_graphs_can_be_symmetrised(kind):
 @pytest.mark.parametrize("dense", [True, False])
 def test_nodes_with_nothing_but_loops_are_components_of_their_own(kind, dense, monkeypatch):
     if not dense:
-        monkeypatch.setattr("gape.encodings.eigenpairs.DENSE_NODES", 1)
+        monkeypatch.setattr("gape.encodings.laplacian.MAX_DENSE_NODES", 1)
     generator = np.random.default_rng(0)
     for joined in [0] * 20 + [4] * 20:
         whole = nx.path_graph(joined)
@@ -136,7 +136,7 @@ def test_nodes_with_nothing_but_loops_are_components_of_their_own(kind, dense, m
 @pytest.mark.parametrize("dense", [True, False])
 def test_heavy_loops_cost_no_digits(dense, monkeypatch):
     if not dense:
-        monkeypatch.setattr("gape.encodings.eigenpairs.DENSE_NODES", 1)
+        monkeypatch.setattr("gape.encodings.laplacian.MAX_DENSE_NODES", 1)
     plain = random_graph(8, 0.5, 1, weighted=True)
     nodes = torch.arange(8).expand(2, -1)
     weight = torch.cat([plain.edge_weight, torch.full((8,), 1e12, dtype=F64)])
@@ -169,7 +169,7 @@ def test_parallel_weighted_edges_of_undirected_graphs_add_up():
 def test_dense_and_sparse_laplacians_are_the_walk_matrices():
     graph = random_graph(11, 0.3, 4, weighted=True, loops=True)
     for name, matrix in (("normalized", "normalized_laplacian"), ("combinatorial", "laplacian")):
-        kind = LaplacianKind(name, False, "test")
+        kind = LaplacianMatrix(name, False, "test")
         expected = graph.walk(matrix).dense()
         torch.testing.assert_close(kind.dense(graph.walk().dense()), expected, rtol=1e-14, atol=1e-14)
         np.testing.assert_allclose(kind.sparse(graph)[0].toarray(), expected[0], rtol=1e-14, atol=1e-14)

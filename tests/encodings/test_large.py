@@ -58,13 +58,13 @@ LAPLACIAN = """
 import resource
 import numpy as np
 from gape.encodings import Laplacian
-from gape.encodings.laplacian_matrix import LaplacianKind
+from gape.encodings.laplacian import LaplacianMatrix
 from tests.encodings.test_large import large_graph
 
 graph = large_graph({name!r})
 found = Laplacian(16, symmetrize=True).eigenpairs(graph)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
-matrix, _ = LaplacianKind("normalized", True, "test").sparse(graph)
+matrix, _ = LaplacianMatrix("normalized", True, "test").sparse(graph)
 residual = matrix @ found.vectors.numpy() - found.vectors.numpy() * found.values.numpy()
 print(np.linalg.norm(residual, axis=0).max())
 print(float(found.values.min()))

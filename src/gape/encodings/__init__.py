@@ -6,7 +6,7 @@ from gape.encodings.degree import Degree
 from gape.encodings.encode import encode
 from gape.encodings.estimate import Estimate, estimate_random_walk
 from gape.encodings.gape import GAPE
-from gape.encodings.laplacian import Laplacian
+from gape.encodings.laplacian import Laplacian, random_flips
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.pair import pair
 from gape.encodings.pairs import Pairs
@@ -17,10 +17,10 @@ from gape.encodings.sequence import SequenceEncoding, sequence_graph
 from gape.encodings.sequence_laplacian import CycleSpectrum, SequenceLaplacian
 from gape.encodings.sequence_walk import PathRandomWalk
 from gape.encodings.shortest_path import ShortestPath
-from gape.encodings.signs import fix_signs, random_flips
 from gape.encodings.sinusoidal import Sinusoidal
 from gape.encodings.spectrum import Spectrum, split_spectrum
 from gape.graph.spectral_radius import spectral_radius
+from gape.linalg.eigenpairs import fix_signs
 
 __all__ = [
     "GAPE",

@@ -1,36 +1,49 @@
-"""Laplacian eigenvectors as position encodings (LAPE)."""
+"""Laplacian eigenvectors as position encodings (LAPE), with the Laplacians of graphs and their lowest eigenpairs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from itertools import pairwise
+from typing import Any, Literal, get_args
 
+import numpy as np
+import scipy.sparse
+import scipy.sparse.csgraph
 import torch
 from torch import Tensor
 
 from gape._internal.threads import map_threads
 from gape.encodings.base import NodeEncoding, at_least, one_of
-from gape.encodings.eigenpairs import Eigenpairs, eigenpairs
-from gape.encodings.laplacian_matrix import LaplacianKind, LaplacianName
+from gape.graph.batching import Block, blocks, spread_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
+from gape.graph.validate import check_nonnegative
+from gape.graph.walk_matrix import SMALLEST_DEGREE, check_range
+from gape.linalg.eigenpairs import dense_eigenpairs, fix_signs, sparse_eigenpairs
+
+LaplacianName = Literal["normalized", "combinatorial"]
+
+# Largest graph for a dense decomposition: from about 500 nodes on Lanczos is faster, at 1,000 up to four times.
+MAX_DENSE_NODES = 512
+# If the second eigenvalue is below this fraction of the largest diagonal entry, components are counted.
+NEAR_ZERO = 1e-8
 
 
 @dataclass(frozen=True)
 class Laplacian(NodeEncoding):
     r"""Eigenvectors of the graph Laplacian of the lowest nonzero eigenvalues (Dwivedi et al., 2020).
 
-    Undirected graphs only. One trivial eigenvector for each connected component is left out; columns beyond the
-    number of nontrivial ones are zero. Signs follow :func:`gape.encodings.signs.fix_signs`; where an eigenvalue is
-    multiple, any basis of its eigenspace is right and the one returned depends on the order of the nodes. Dense up
-    to 512 nodes, then Lanczos's method with fixed starts. Formally a solution of P = μPL with μ = Λ⁻¹ (§3.3.2 of
-    Soga & Chiang, 2023).
+    Undirected graphs only. The trivial eigenvectors, one per connected component, are left out; columns beyond the
+    number of nontrivial ones are zero. Signs follow :func:`gape.encodings.fix_signs`. For a multiple eigenvalue any
+    basis of its eigenspace is valid, and the one returned depends on the order of the nodes. Graphs of up to 512 nodes
+    are decomposed densely, larger ones by Lanczos's method with fixed start vectors. Formally a solution of P = μPL
+    with μ = Λ⁻¹ (§3.3.2 of Soga & Chiang, 2023).
 
     Args:
         vectors: number of eigenvectors k, and so of features.
         laplacian: "normalized", I - D^(-1/2) A D^(-1/2), as in the authors' code, or "combinatorial", D - A, as in
             their text.
-        symmetrize: take directed graphs as (A + Aᵀ)/2 instead of refusing them.
+        symmetrize: replace A of a directed graph by (A + Aᵀ)/2 instead of raising an error.
 
     Returns, when called on a graph: ``[num_nodes, vectors]``.
 
@@ -50,14 +63,201 @@ class Laplacian(NodeEncoding):
         one_of(get_args(LaplacianName), laplacian=self.laplacian)
 
     def rows(self, graph: Graph) -> Tensor:
-        return eigenpairs(graph, self.vectors, self._kind, trivial=False).vectors
+        return laplacian_eigenpairs(graph, self.vectors, self._matrix, trivial=False).vectors
 
     def eigenpairs(self, graph: Any) -> Eigenpairs:
-        """The eigenvectors in float64 with their eigenvalues ``[graphs, vectors]``, NaN where there are no more."""
+        """Compute the eigenvectors in float64 with their eigenvalues ``[graphs, vectors]``, NaN beyond the last."""
         parts = as_graph(graph).parts
-        found = map_threads(lambda part: eigenpairs(part, self.vectors, self._kind, trivial=False), parts)
+        found = map_threads(lambda part: laplacian_eigenpairs(part, self.vectors, self._matrix, trivial=False), parts)
         return Eigenpairs(torch.cat([p.values for p in found]), torch.cat([p.vectors for p in found]))
 
     @property
-    def _kind(self) -> LaplacianKind:
-        return LaplacianKind(self.laplacian, self.symmetrize, "Laplacian")
+    def _matrix(self) -> LaplacianMatrix:
+        return LaplacianMatrix(self.laplacian, self.symmetrize, "Laplacian")
+
+
+def random_flips(encoding: Tensor, *, generator: torch.Generator, batch: Tensor | None = None) -> Tensor:
+    """Multiply each column by a random sign, for training with eigenvectors (Dwivedi et al., 2020).
+
+    Args:
+        encoding: ``[num_nodes, k]``, of a mini-batch.
+        generator: source of the signs. Draw new signs for each mini-batch, and do not flip when evaluating.
+        batch: ``[num_nodes]``, the graph of each node, to draw signs per graph. ``None`` uses the same signs for all
+            graphs of the mini-batch, as the authors do.
+
+    Example:
+        >>> flipped = random_flips(torch.ones(3, 4), generator=torch.Generator().manual_seed(0))
+        >>> bool((flipped == flipped[0]).all()), flipped.abs().sum().item()
+        (True, 12.0)
+    """
+    graphs = 1 if batch is None else int(batch.max()) + 1 if len(batch) else 0
+    drawn = torch.randint(0, 2, (graphs, encoding.shape[1]), generator=generator, device=generator.device)
+    signs = (2 * drawn - 1).to(encoding.device, encoding.dtype)
+    return encoding * (signs if batch is None else signs[batch])
+
+
+# ---------------------------------------------------------------------- matrices
+
+
+@dataclass(frozen=True)
+class LaplacianMatrix:
+    """Laplacians of undirected graphs, dense or sparse, and their null vectors.
+
+    Self-loops count in the degrees of the normalized Laplacian and nowhere else. Diagonal entries are sums over the
+    edges to other nodes, not differences, so heavy loops cost no digits and a node with only loops has exactly zero.
+
+    Args:
+        name: "normalized", I - D^(-1/2) A D^(-1/2), or "combinatorial", D - A.
+        symmetrize: replace A of a directed graph by (A + Aᵀ)/2 instead of raising an error.
+        encoding: name of the encoding, for error messages.
+    """
+
+    name: LaplacianName
+    symmetrize: bool
+    encoding: str
+
+    def check(self, graph: Graph) -> None:
+        """Validate that weights are nonnegative and in range and, unless ``symmetrize``, that graphs are undirected."""
+        if graph.edge_weight is not None:
+            check_range(graph.adjacency.out_degree.detach(), "degree", SMALLEST_DEGREE)
+        check_nonnegative(graph, self.encoding)
+        if not self.symmetrize and not graph.undirected:
+            raise ValueError(
+                f"{self.encoding} needs undirected graphs, got a directed one, whose Laplacian is not symmetric and "
+                "has complex eigenvectors; if each edge stands for both directions, read the graph with "
+                "undirected=True; else set symmetrize=True to walk edges both ways, (A + Aᵀ)/2, or use 'gape' or 'rw', "
+                "which follow edge directions"
+            )
+
+    def dense(self, weights: Tensor) -> Tensor:
+        """Build Laplacians ``[B, n, n]`` of (A + Aᵀ)/2 from adjacency matrices A ``[B, n, n]``."""
+        # Parallel edges of an undirected graph may have been summed in another order than their reverses.
+        weights = (weights + weights.mT) / 2
+        loops = weights.diagonal(dim1=-2, dim2=-1).clone()
+        weights.diagonal(dim1=-2, dim2=-1).zero_()
+        between = weights.sum(-1)
+        diagonal, matrices = between, -weights
+        if self.name == "normalized":
+            degree = torch.where(between + loops > 0, between + loops, torch.inf)
+            root = degree.rsqrt()
+            diagonal, matrices = between / degree, matrices * (root.unsqueeze(2) * root.unsqueeze(1))
+        matrices.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
+        return matrices
+
+    def sparse(self, graph: Graph) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+        """Build the Laplacian of (A + Aᵀ)/2 of one graph; returns it with the degrees ``[n]``."""
+        source, target = graph.edge_index.cpu().numpy()
+        weights = graph.adjacency.weights.detach().cpu().numpy()
+        n = graph.num_nodes
+        matrix = scipy.sparse.csr_array((weights, (source, target)), shape=(n, n))
+        if graph.edge_weight is not None or not graph.undirected:
+            matrix = (matrix + matrix.T) / 2
+        loops = matrix.diagonal()
+        matrix = matrix - scipy.sparse.diags_array(loops)
+        matrix.eliminate_zeros()
+        between = np.asarray(matrix.sum(1)).ravel()
+        degree = between + loops
+        if self.name == "combinatorial":
+            return scipy.sparse.csr_array(scipy.sparse.diags_array(between) - matrix), degree
+        safe = np.where(degree > 0, degree, np.inf)
+        root = scipy.sparse.diags_array(1.0 / np.sqrt(safe))
+        return scipy.sparse.csr_array(scipy.sparse.diags_array(between / safe) - root @ matrix @ root), degree
+
+    def trivial(self, component: np.ndarray, degree: np.ndarray) -> np.ndarray:
+        """Return ``[n]``: on each component its unit null vector, constant or proportional to √degree."""
+        weight = np.ones(len(degree))
+        if self.name == "normalized":
+            weight = np.where(degree > 0, degree, 1.0)
+        return np.asarray(np.sqrt(weight / np.bincount(component, weight)[component]))
+
+
+# ---------------------------------------------------------------------- eigenpairs
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenpairs:
+    """Lowest eigenpairs of each graph, in ascending order.
+
+    Args:
+        values: ``[graphs, k]``, NaN beyond the last eigenvalue of a graph.
+        vectors: ``[n, k]``, unit vectors with fixed signs, zero beyond the last eigenvector of a graph.
+    """
+
+    values: Tensor
+    vectors: Tensor
+
+
+def laplacian_eigenpairs(graph: Graph, k: int, laplacian: LaplacianMatrix, *, trivial: bool) -> Eigenpairs:
+    """Compute the k lowest eigenpairs of each graph's Laplacian.
+
+    Without ``trivial``, those of eigenvalue zero (one per component) are left out.
+    """
+    laplacian.check(graph)
+    large = (graph.sizes > MAX_DENSE_NODES).nonzero().flatten().tolist()
+    if large and graph.num_graphs == 1:
+        return _of_large_graph(graph, k, laplacian, trivial)
+    if large:
+        # Each large graph by itself, those between two large ones together.
+        bounds = sorted({0, graph.num_graphs, *large, *(i + 1 for i in large)})
+        found = [laplacian_eigenpairs(graph.slice(a, b), k, laplacian, trivial=trivial) for a, b in pairwise(bounds)]
+        return Eigenpairs(torch.cat([f.values for f in found]), torch.cat([f.vectors for f in found]))
+    values = torch.full((graph.num_graphs, k), torch.nan, dtype=torch.float64, device=graph.device)
+    vectors = torch.zeros(graph.num_nodes, k, dtype=torch.float64, device=graph.device)
+    for block in blocks(graph.walk("adjacency")):
+        matrices = laplacian.dense(block.matrices)
+        theta, basis = dense_eigenpairs(matrices, 0 if trivial else 1, k)
+        _write(values, vectors, block, theta, basis)
+        if not trivial:
+            for i in _maybe_disconnected(matrices, theta):
+                one = Block(block.graphs[i : i + 1], block.nodes[i : i + 1], block.matrices[:0])
+                _write(values, vectors, one, *dense_eigenpairs(matrices[i : i + 1], _count_components(matrices[i]), k))
+    return Eigenpairs(values, vectors)
+
+
+def _maybe_disconnected(matrices: Tensor, theta: Tensor) -> list[int]:
+    """List the graphs of a block whose second eigenvalue is close to zero."""
+    if theta.shape[1] == 0:
+        return []
+    scale = matrices.diagonal(dim1=-2, dim2=-1).amax(-1)
+    found: list[int] = (theta[:, 0] <= NEAR_ZERO * scale).nonzero().flatten().tolist()
+    return found
+
+
+def _count_components(matrix: Tensor) -> int:
+    """Count the connected components of one dense Laplacian."""
+    pattern = scipy.sparse.csr_array(matrix.cpu().numpy() != 0)
+    return int(scipy.sparse.csgraph.connected_components(pattern, directed=False)[0])
+
+
+def _write(values: Tensor, vectors: Tensor, block: Block, theta: Tensor, basis: Tensor) -> None:
+    found, k = theta.shape[1], values.shape[1]
+    values[block.graphs] = torch.nn.functional.pad(theta, (0, k - found), value=torch.nan)
+    spread_rows(vectors, block, torch.nn.functional.pad(fix_signs(basis), (0, k - found)))
+
+
+def _of_large_graph(graph: Graph, k: int, laplacian: LaplacianMatrix, trivial: bool) -> Eigenpairs:
+    """Compute the eigenpairs of one large graph; trivial vectors are those of its components, in node order."""
+    matrix, degree = laplacian.sparse(graph)
+    count, component = scipy.sparse.csgraph.connected_components(matrix, directed=False)
+    null = laplacian.trivial(component, degree)
+    values, vectors = np.full(k, np.nan), np.zeros((graph.num_nodes, k))
+    first = min(k, count) if trivial else 0
+    values[:first] = 0.0
+    for i in range(first):
+        vectors[:, i] = np.where(component == i, null, 0.0)
+    # An isolated node has only its trivial vector.
+    joined = np.flatnonzero(np.bincount(component)[component] > 1)
+    parts = np.unique(component[joined], return_inverse=True)[1]
+    skip = int(parts.max(initial=-1)) + 1
+    wanted = min(k - first, len(joined) - skip)
+    if wanted > 0:
+        matrix = matrix[joined][:, joined]
+        if len(joined) <= MAX_DENSE_NODES or wanted > len(joined) // 3:
+            dense = torch.from_numpy(matrix.toarray()).unsqueeze(0)
+            theta, basis = (part[0].numpy() for part in dense_eigenpairs(dense, skip, wanted))
+        else:
+            theta, basis = sparse_eigenpairs(matrix, wanted, null[joined], parts)
+        values[first : first + wanted] = theta
+        vectors[joined, first : first + wanted] = fix_signs(torch.from_numpy(basis).unsqueeze(0))[0].numpy()
+    device = graph.device
+    return Eigenpairs(torch.from_numpy(values).unsqueeze(0).to(device), torch.from_numpy(vectors).to(device))

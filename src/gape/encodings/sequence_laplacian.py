@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gape.encodings.base import at_least, one_of
-from gape.encodings.laplacian_matrix import LaplacianName
+from gape.encodings.laplacian import LaplacianName
 from gape.encodings.sequence import SequenceEncoding, Shape, cycle_eigenpairs, path_eigenpairs
 from gape.encodings.spectrum import stack_spectrum
 

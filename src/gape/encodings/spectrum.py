@@ -1,4 +1,4 @@
-"""What spectral attention looks at: eigenvector entries and eigenvalues (SA)."""
+"""Eigenvector entries and eigenvalues, the input of spectral attention (SA)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from gape.encodings.base import NodeEncoding, at_least, one_of
-from gape.encodings.eigenpairs import eigenpairs
-from gape.encodings.laplacian_matrix import LaplacianKind, LaplacianName
+from gape.encodings.laplacian import LaplacianMatrix, LaplacianName, laplacian_eigenpairs
 from gape.graph.graph import Graph
 
 
@@ -19,14 +18,14 @@ class Spectrum(NodeEncoding):
     r"""Eigenvector entries and eigenvalues for spectral attention (Kreuzer et al., 2021).
 
     The ``pairs`` lowest eigenpairs of each graph, trivial ones included. As in the code of Soga & Chiang (2023), each
-    node's entries are scaled to norm 1. Undirected graphs only. Missing pairs, where a graph has fewer nodes than
-    ``pairs``, are NaN: the mask is ``result.isnan()``, and :func:`split_spectrum` takes the parts apart.
+    node's entries are scaled to norm 1. Undirected graphs only. Entries beyond the number of nodes of a graph are NaN:
+    the mask is ``result.isnan()``, and :func:`split_spectrum` separates entries, eigenvalues and mask.
     :class:`gape.nn.SpectralAttention` takes the result as it is.
 
     Args:
         pairs: number of eigenpairs k.
         laplacian: "normalized", I - D^(-1/2) A D^(-1/2), or "combinatorial", D - A.
-        symmetrize: take directed graphs as (A + Aᵀ)/2 instead of refusing them.
+        symmetrize: replace A of a directed graph by (A + Aᵀ)/2 instead of raising an error.
         unit_rows: scale the entries of each node to norm 1.
 
     Returns, when called on a graph: ``[num_nodes, pairs, 2]``, entry of the eigenvector and eigenvalue.
@@ -50,14 +49,14 @@ class Spectrum(NodeEncoding):
         one_of(get_args(LaplacianName), laplacian=self.laplacian)
 
     def rows(self, graph: Graph) -> Tensor:
-        kind = LaplacianKind(self.laplacian, self.symmetrize, "Spectrum")
-        found = eigenpairs(graph, self.pairs, kind, trivial=True)
+        matrix = LaplacianMatrix(self.laplacian, self.symmetrize, "Spectrum")
+        found = laplacian_eigenpairs(graph, self.pairs, matrix, trivial=True)
         # Rounding may put a zero eigenvalue just below zero.
         return stack_spectrum(found.vectors, found.values.abs()[graph.batch], self.unit_rows)
 
 
 def stack_spectrum(vectors: Tensor, values: Tensor, unit_rows: bool) -> Tensor:
-    """``[n, k]`` entries and ``[n, k]`` eigenvalues, NaN where there are none, as ``[n, k, 2]``."""
+    """Stack entries ``[n, k]`` and eigenvalues ``[n, k]`` to ``[n, k, 2]``, NaN where the eigenvalue is NaN."""
     if unit_rows:
         norm = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
         vectors = vectors / torch.where(norm > 0, norm, 1.0)
@@ -65,7 +64,9 @@ def stack_spectrum(vectors: Tensor, values: Tensor, unit_rows: bool) -> Tensor:
 
 
 def split_spectrum(spectrum: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Entries ``[n, k]``, eigenvalues ``[n, k]``, both zero where missing, and the mask ``[n, k]`` of what exists.
+    """Split ``[n, k, 2]`` into entries ``[n, k]`` and eigenvalues ``[n, k]``, both zero where missing, and the mask.
+
+    The mask ``[n, k]`` is true where the eigenpair exists.
 
     Example:
         >>> entries, eigenvalues, mask = split_spectrum(torch.tensor([[[0.5, 1.0], [torch.nan, torch.nan]]]))

@@ -160,7 +160,7 @@ def main() -> None:
         targets = [""]
         for clamp in (5.0, None):
             models[f"gape, clamp={clamp}"] = GraphTransformer(
-                28, out_channels, readout="node" if node_level else "sum", clamp=clamp
+                28, out_channels, pooling="node" if node_level else "sum", clamp=clamp
             )
             targets.append(f"   target {TARGETS[name, clamp]}×" if (name, clamp) in TARGETS else "")
         times = fastest([training_step(model, x, graphs) for model in models.values()], settings.repeats)

@@ -62,7 +62,7 @@ def typed_beside_walks() -> tuple[Encoder, Given]:
 RELATIVE = encodings.GAPE(states=STATES, damping=0.9, relative=True)
 RELATIVE_CLOSED = encodings.GAPE(states=STATES, damping=0.9, relative=True, readout="closed")
 
-#: By data set: graphs in a batch, node categories, readout of the model, and the sides.
+#: By data set: graphs in a batch, node categories, pooling of the model, and the sides.
 TASKS = {
     "PATTERN": (
         26,
@@ -94,11 +94,11 @@ TASKS = {
 
 def steps(task: str, side: str, count: int) -> list[Callable[[], None]]:
     """A training step for each batch, everything that is computed once already computed."""
-    size, categories, readout, choices = TASKS[task]
+    size, categories, pooling, choices = TASKS[task]
     whole = workload(task, graphs=count * size).graph()
     torch.manual_seed(0)
     encoder, given = choices[side].make()
-    model = GraphTransformer(inputs=categories, out_channels=2, readout=readout, encoding=encoder)
+    model = GraphTransformer(inputs=categories, out_channels=2, pooling=pooling, encoding=encoder)
     optimiser = torch.optim.Adam(model.parameters(), lr=5e-4, fused=True)
 
     def step(graph: Graph) -> Callable[[], None]:

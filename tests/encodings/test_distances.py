@@ -97,7 +97,7 @@ def test_distances_refuse_before_allocating():
 
 def test_distances_feed_the_attention_bias():
     from gape.nn import AttentionPattern
-    from gape.nn.degree_distance import DegreeAndDistance
+    from gape.nn.encoders import DegreeAndDistance
 
     graph = Graph.union([random_graph(4, 0.5, 0), random_graph(6, 0.5, 1)])
     distances = ShortestPath(dtype="int64")(graph).padded()

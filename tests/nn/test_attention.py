@@ -6,8 +6,8 @@ from torch import Tensor
 from torch_geometric.utils import softmax
 
 from gape.nn import AttentionPattern, MultiHeadAttention, attend
-from gape.nn.attention.bias import fit_bias
-from gape.nn.attention.pattern import DENSE_FROM
+from gape.nn.attention.multi_head import fit_bias
+from gape.nn.attention.pattern import DENSE_FROM_DENSITY
 
 HEADS, CHANNELS = 4, 3
 WIDTH = HEADS * CHANNELS
@@ -189,7 +189,7 @@ def test_edge_points_from_the_attended_to_the_attending():
 def test_dense_kernel_is_taken_from_its_documented_density_on(random_batch):
     for density in (0.05, 0.15, 0.25, 0.9):
         pattern = AttentionPattern(*random_batch([40, 40], density), heads=8)
-        assert pattern.kernel == ("dense" if pattern.density >= DENSE_FROM else "edge")
+        assert pattern.kernel == ("dense" if pattern.density >= DENSE_FROM_DENSITY else "edge")
     sparse = random_batch([40, 40], 0.05)
     assert AttentionPattern(*sparse, heads=8, full=True).kernel == "dense"
     assert AttentionPattern(*sparse, heads=8, full=True, kernel="edge").kernel == "edge"
@@ -211,12 +211,12 @@ def test_attention_layer_has_the_published_number_of_parameters():
     [
         ({"edge_index": torch.zeros(3, 2, dtype=torch.long)}, r"shape \[2, num_edges\].*\[3, 2\]"),
         ({"edge_index": torch.zeros(2, 2)}, "integers.*float32"),
-        ({"edge_index": torch.tensor([[0], [5]])}, "names nodes 0 to 5, but there are 2"),
+        ({"edge_index": torch.tensor([[0], [5]])}, "has nodes 0 to 5, but there are 2"),
         ({"batch": torch.tensor([1, 0])}, "ascending.* node 1 is of graph 0 and the node before it of 1"),
         ({"batch": torch.tensor([-1, 0])}, "numbers of graphs from 0, got -1"),
         ({"batch": torch.zeros(2)}, r"whole numbers, the graph of every node, got torch.float32 of shape \[2\]"),
         ({"batch": [0, 0]}, "batch must be a tensor.* got list"),
-        ({"num_graphs": 1, "batch": torch.tensor([0, 1])}, "num_graphs is 1 but batch names 2"),
+        ({"num_graphs": 1, "batch": torch.tensor([0, 1])}, "num_graphs is 1 but batch has 2"),
         ({"num_nodes": 3}, "num_nodes is 3 but batch has 2"),
         ({"batch": None}, "num_nodes for a single graph"),
         ({"kernel": "fast"}, "'auto', 'edge' or 'dense', got 'fast'"),

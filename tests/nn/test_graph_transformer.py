@@ -45,12 +45,12 @@ def settled(model: nn.Module) -> nn.Module:
         ({"inputs": "constant", "out_channels": 2, "encoding": DegreeAndDistance()}, 547_238),  # "547 k"
         # PATTERN and CYCLES-V with SPD+C: "568 k", "609 k"
         (
-            {"inputs": 3, "out_channels": 2, "readout": "node", "encoding": DegreeAndDistance(degrees=256)},
+            {"inputs": 3, "out_channels": 2, "pooling": "node", "encoding": DegreeAndDistance(degrees=256)},
             567_798,
         ),
         ({"inputs": "constant", "out_channels": 2, "encoding": DegreeAndDistance(degrees=512)}, 608_678),
         # Without a published total: CLUSTER, PCQM4Mv2 (10 layers, 174 atom categories, one number out).
-        ({"inputs": 7, "out_channels": 6, "readout": "node"}, 518_400 + 7 * 80 + 4_060 + 126),
+        ({"inputs": 7, "out_channels": 6, "pooling": "node"}, 518_400 + 7 * 80 + 4_060 + 126),
         ({"inputs": OGB_ATOM, "out_channels": 1}, 518_400 + 174 * 80 + 4_060 + 21),
     ],
 )
@@ -99,10 +99,10 @@ def build(make_encoder, **settings) -> GraphTransformer:
 
 @pytest.mark.parametrize("make_encoder", ENCODERS)
 @pytest.mark.parametrize("attention", ["neighbours", "full"])
-@pytest.mark.parametrize("readout", ["sum", "mean", "node"])
+@pytest.mark.parametrize("pooling", ["sum", "mean", "node"])
 @pytest.mark.parametrize("kernel", ["edge", "dense"])
-def test_batch_gives_what_the_graphs_one_by_one_give(random_batch, make_encoder, attention, readout, kernel):
-    model = settled(build(make_encoder, attention=attention, readout=readout, kernel=kernel))
+def test_batch_gives_what_the_graphs_one_by_one_give(random_batch, make_encoder, attention, pooling, kernel):
+    model = settled(build(make_encoder, attention=attention, pooling=pooling, kernel=kernel))
     edge_index, batch = random_batch(SIZES, 0.4)
     x = torch.randint(5, (len(batch),), generator=torch.Generator().manual_seed(1))
     encoding = None if make_encoder is None else make_encoding(model.encoding, len(batch), SIZES)
@@ -122,7 +122,7 @@ def test_batch_gives_what_the_graphs_one_by_one_give(random_batch, make_encoder,
 @pytest.mark.parametrize("make_encoder", ENCODERS[:3])
 @pytest.mark.parametrize("attention", ["neighbours", "full"])
 def test_order_of_nodes_and_edges_does_not_matter(random_batch, make_encoder, attention):
-    model = settled(build(make_encoder, attention=attention, readout="node"))
+    model = settled(build(make_encoder, attention=attention, pooling="node"))
     edge_index, batch = random_batch([11], 0.3)
     generator = torch.Generator().manual_seed(2)
     x = torch.randint(5, (11,), generator=generator)
@@ -154,7 +154,7 @@ def test_kernels_train_alike(random_batch, clamp, norm):
 @pytest.mark.parametrize("attention", ["neighbours", "full"])
 def test_every_parameter_learns(random_batch, make_encoder, attention):
     # LayerNorm, because BatchNorm subtracts the mean and so cancels every bias just before it.
-    model = build(make_encoder, attention=attention, readout="node", clamp=None, norm="layer").double()
+    model = build(make_encoder, attention=attention, pooling="node", clamp=None, norm="layer").double()
     edge_index, batch = random_batch(SIZES, 0.4)
     x = torch.randint(5, (len(batch),), generator=torch.Generator().manual_seed(1))
     encoding = None if make_encoder is None else make_encoding(model.encoding, len(batch), SIZES)
@@ -228,7 +228,7 @@ def test_constant_features_may_be_left_out(random_batch):
         torch.testing.assert_close(model(None, edge_index, batch), model(x, edge_index, batch))
 
 
-def test_without_encoding_sum_readout_of_equal_nodes_sees_size_only(random_batch):
+def test_without_encoding_sum_pooling_of_equal_nodes_sees_size_only(random_batch):
     # Every node has the same state, so a graph's answer depends on its number of nodes alone (none isolated).
     model = settled(GraphTransformer("constant", 2, layers=2))
     ring = torch.stack([torch.arange(6), (torch.arange(6) + 1) % 6])
@@ -263,10 +263,13 @@ def test_dropout_is_in_the_layers_and_on_the_inputs(random_batch):
     [
         ({"inputs": "ones"}, "'constant'.*got 'ones'"),
         ({"inputs": 0}, "positive number of categories.*got 0"),
-        ({"readout": "max"}, "'sum', 'mean' or 'node', got 'max'"),
+        ({"pooling": "max"}, "'sum', 'mean' or 'node', got 'max'"),
         ({"attention": "global"}, "'neighbours' or 'full', got 'global'"),
         ({"norm": "none"}, "'batch' or 'layer', got 'none'"),
-        ({"hidden": 8, "heads": 2, "encoding": SpectralAttention()}, "takes 8 of hidden=8"),
+        (
+            {"hidden": 8, "heads": 2, "encoding": SpectralAttention()},
+            "concatenates 8 channels",
+        ),
         ({"layers": -1}, "layers must not be negative, got -1"),
         ({"out_channels": 0}, "out_channels=0"),
     ],

@@ -87,7 +87,7 @@ def test_small_and_constant_features_survive_half_precision():
 
 
 def test_fit_refuses_another_width_and_what_is_not_finite():
-    with pytest.raises(ValueError, match="fit takes 3 features a node, got 1"):
+    with pytest.raises(ValueError, match="fit takes 3 features per node, got 1"):
         FeatureScaling(3, "fixed").fit(torch.tensor([[1.0], [3.0]]))
     with pytest.raises(ValueError, match=r"the features of the training nodes must be finite, got nan at \[1, 0\]"):
         FeatureScaling(1, "fixed").fit(torch.tensor([[1.0], [torch.nan]]))

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from gape.nn import AttentionPattern, SpectralAttention
-from gape.nn.wide_feed_forward import WideFeedForward
+from gape.nn.feed_forward import WideFeedForward
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.long)
 

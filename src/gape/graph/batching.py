@@ -113,6 +113,31 @@ def near_sizes(sizes: Tensor) -> list[Tensor]:
     return min(choices, key=cost)
 
 
+def size_groups(sizes: Tensor, entries: int) -> list[tuple[Tensor, int]]:
+    """Group graphs of similar size, so that the padded n × n matrices of a group have at most ``entries`` entries.
+
+    Args:
+        sizes: ``[graphs]``, numbers of nodes. Graphs without nodes are in no group.
+        entries: limit per group; a graph that is larger by itself forms its own group.
+
+    Returns:
+        For each group the indices of its graphs, largest first and on the CPU, and n, the size of the largest.
+
+    Example:
+        >>> size_groups(torch.tensor([2, 0, 5, 3]), entries=30)
+        [(tensor([2]), 5), (tensor([3, 0]), 3)]
+    """
+    ordered, order = sizes.cpu().sort(descending=True, stable=True)
+    widths, begin = ordered.tolist(), 0
+    groups: list[tuple[Tensor, int]] = []
+    while begin < len(widths) and widths[begin] > 0:
+        n = widths[begin]
+        end = min(begin + max(entries // (n * n), 1), len(widths))
+        groups.append((order[begin:end], n))
+        begin = end
+    return groups
+
+
 def pointers(counts: Tensor) -> Tensor:
     """``[things + 1]``: where each begins, and where the last one ends, from how many entries each has, ``[things]``.
 

@@ -1,19 +1,15 @@
-"""How encodings enter a model: graph and sequence transformers, what they are made of, and learnable automata."""
+"""Modules to build models with: encoders of position encodings, learnable automata, and the graph transformer."""
 
 from gape.nn.attention.multi_head import MultiHeadAttention, attend
 from gape.nn.attention.pattern import AttentionPattern
-from gape.nn.degree_distance import DegreeAndDistance
-from gape.nn.encoder import Encoder, LinearEncoder
-from gape.nn.graph_transformer import GraphTransformer
-from gape.nn.inputs import OGB_ATOM, NodeInput
-from gape.nn.layer import GraphTransformerLayer
+from gape.nn.encoders import OGB_ATOM, DegreeAndDistance, Encoder, LinearEncoder, NodeInput
+from gape.nn.graph_transformer import GraphTransformer, GraphTransformerLayer, Pooling
 from gape.nn.learnable.automaton import LearnableAutomaton
 from gape.nn.learnable.basis import WalkBasis
 from gape.nn.learnable.compute_basis import walk_basis
 from gape.nn.learnable.encoder import GAPEEncoder, WalkInput
 from gape.nn.learnable.layer import GAPE
 from gape.nn.learnable.transitions import DenseTransition, DiagonalTransition
-from gape.nn.readout import Readout
 from gape.nn.scaling import FeatureScaling
 from gape.nn.spectral_attention import SpectralAttention
 
@@ -33,7 +29,7 @@ __all__ = [
     "LinearEncoder",
     "MultiHeadAttention",
     "NodeInput",
-    "Readout",
+    "Pooling",
     "SpectralAttention",
     "WalkBasis",
     "WalkInput",

@@ -1,39 +1,39 @@
-"""The graph transformer of the paper's comparison."""
+"""Graph transformer of the paper's comparison: the model, its layer, and the pooling of node states."""
 
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from gape.nn.attention.bias import fit_bias
+from gape.nn.attention.multi_head import MultiHeadAttention, fit_bias
 from gape.nn.attention.pattern import AttentionPattern, Kernel
-from gape.nn.encoder import Encoder
-from gape.nn.inputs import Inputs, NodeInput
-from gape.nn.layer import GraphTransformerLayer, Norm
-from gape.nn.readout import Pooling, Readout
+from gape.nn.encoders import Encoder, Inputs, NodeInput
+
+Norm = Literal["batch", "layer"]
+PoolingName = Literal["sum", "mean", "node"]
 
 
 class GraphTransformer(nn.Module):
     """Graph transformer without edge features (Dwivedi & Bresson, 2021), as compared in Soga & Chiang (2023).
 
-    Node features are embedded, the position encoding enters once, then ``layers`` layers of attention over
-    in-neighbours, and a readout. The defaults are the published ones.
+    Node features are embedded and the position encoding is added (or concatenated) once. Then follow ``layers`` layers
+    of attention over in-neighbours, and a pooling of the node states. The defaults are the published ones.
 
     Args:
-        inputs: node features: number of categories, numbers of categories of several columns, or "constant";
+        inputs: node features: number of categories, tuple of such numbers for several columns, or "constant";
             see :class:`gape.nn.NodeInput`.
-        out_channels: classes, or 1 for a regression.
+        out_channels: number of classes, or 1 for regression.
         layers: number of layers (10; CSL 6).
         hidden: width of the node states.
         heads: number of attention heads; divides ``hidden``.
-        readout: "sum" or "mean" over each graph, or "node" for an answer per node.
-        encoding: how a position encoding enters, such as ``LinearEncoder(32)``; None for no encoding.
+        pooling: "sum" or "mean" over each graph, or "node" for one output per node.
+        encoding: encoder of the position encoding, such as ``LinearEncoder(32)``; None for no encoding.
         attention: "neighbours" for attention along the edges, "full" for all nodes of the same graph.
         clamp: bound on the absolute value of the attention scores, at most 40; None for no bound.
         norm: "batch" or "layer".
         dropout: dropout in the layers.
         input_dropout: dropout on the first node states.
-        kernel: how attention is computed, see :class:`gape.nn.AttentionPattern`; a matter of speed only.
+        kernel: attention kernel, see :class:`gape.nn.AttentionPattern`; affects speed only.
 
     Example:
         >>> model = GraphTransformer(inputs="constant", out_channels=2)  # CYCLES
@@ -54,7 +54,7 @@ class GraphTransformer(nn.Module):
         layers: int = 10,
         hidden: int = 80,
         heads: int = 8,
-        readout: Pooling = "sum",
+        pooling: PoolingName = "sum",
         encoding: Encoder | None = None,
         attention: Literal["neighbours", "full"] = "neighbours",
         clamp: float | None = 5.0,
@@ -68,20 +68,23 @@ class GraphTransformer(nn.Module):
             raise ValueError(f"attention must be 'neighbours' or 'full', got {attention!r}")
         if layers < 0:
             raise ValueError(f"layers must not be negative, got {layers}")
-        beside = 0 if encoding is None else encoding.concatenated
-        if not 0 <= beside < hidden:
-            raise ValueError(f"the encoding takes {beside} of hidden={hidden} channels and leaves none; widen hidden")
+        concatenated = 0 if encoding is None else encoding.concatenated
+        if not 0 <= concatenated < hidden:
+            raise ValueError(
+                f"the encoder concatenates {concatenated} channels, which leaves none of hidden={hidden} for the node "
+                "features; raise hidden"
+            )
         self.heads, self.attention, self.kernel = heads, attention, kernel
-        self.inputs = NodeInput(inputs, hidden - beside)
+        self.inputs = NodeInput(inputs, hidden - concatenated)
         self.encoding = encoding
         self.input_dropout = nn.Dropout(input_dropout)
         self.layers = nn.ModuleList(
             GraphTransformerLayer(hidden, heads, clamp=clamp, norm=norm, dropout=dropout) for _ in range(layers)
         )
-        self.readout = Readout(hidden, out_channels, readout)
+        self.pooling = Pooling(hidden, out_channels, pooling)
 
     def pattern(self, edge_index: Tensor, batch: Tensor, num_graphs: int | None = None) -> AttentionPattern:
-        """Who attends to whom in this model; give it to :meth:`forward` to reuse it for the same graphs."""
+        """Build the attention pattern of this model; pass it to :meth:`forward` to reuse it for the same graphs."""
         return AttentionPattern(
             edge_index,
             batch,
@@ -102,30 +105,30 @@ class GraphTransformer(nn.Module):
         num_graphs: int | None = None,
         pattern: AttentionPattern | None = None,
     ) -> Tensor:
-        """Answers for a batch of graphs.
+        """Compute the outputs for a batch of graphs.
 
         Args:
             x: node features, ``[num_nodes]`` or ``[num_nodes, columns]``; None for constant features.
             edge_index: ``[2, num_edges]``; the edge u→v lets v attend to u.
-            batch: ``[num_nodes]``, the graph of every node, ascending; one graph if None, and then x is needed.
-            encoding: what the encoder of the model takes: a tensor, or a :class:`gape.nn.WalkInput`.
-            bias: further attention bias, in either shape of :func:`gape.nn.attention.bias.fit_bias`.
+            batch: ``[num_nodes]``, the graph of each node, ascending; one graph if None, and then x is required.
+            encoding: input of the model's encoder: a tensor, or a :class:`gape.nn.WalkInput`.
+            bias: additional attention bias, in either shape of :func:`gape.nn.attention.multi_head.fit_bias`.
             num_graphs: number of graphs, if the last ones may have no nodes.
-            pattern: what :meth:`pattern` made of the same graphs before.
+            pattern: result of :meth:`pattern` for the same graphs.
 
         Returns:
-            ``[num_graphs, out_channels]``, or ``[num_nodes, out_channels]`` for the "node" readout.
+            ``[num_graphs, out_channels]``, or ``[num_nodes, out_channels]`` for ``pooling="node"``.
         """
         pattern = self._checked_pattern(x, edge_index, batch, num_graphs, pattern)
         h = self.inputs(x, pattern.num_nodes)
         if len(h) != pattern.num_nodes:
             raise ValueError(f"x has {len(h)} nodes but batch has {pattern.num_nodes}")
         h = self._with_encoding(h, encoding, pattern)
-        bias = self._whole_bias(bias, encoding, pattern)
+        bias = self._total_bias(bias, encoding, pattern)
         h = self.input_dropout(h)
         for layer in self.layers:
             h = layer(h, pattern, bias)
-        output: Tensor = self.readout(h, pattern.batch, pattern.num_graphs)
+        output: Tensor = self.pooling(h, pattern.batch, pattern.num_graphs)
         return output
 
     def _checked_pattern(
@@ -136,7 +139,7 @@ class GraphTransformer(nn.Module):
         num_graphs: int | None,
         pattern: AttentionPattern | None,
     ) -> AttentionPattern:
-        """The pattern given, if it is of this model, or a new one."""
+        """Check that ``pattern`` fits this model, or build a new one."""
         if pattern is None:
             if batch is None:
                 if x is None:
@@ -151,7 +154,7 @@ class GraphTransformer(nn.Module):
         return pattern
 
     def _with_encoding(self, h: Tensor, encoding: Any, pattern: AttentionPattern) -> Tensor:
-        """The nodes' first states: their inputs, and beside or added to them the encoding."""
+        """Add the encoder's output to the embedded node features, or concatenate it."""
         if self.encoding is None:
             if encoding is not None:
                 raise ValueError("this model was built without an encoding; build it with encoding=LinearEncoder(k)")
@@ -168,10 +171,100 @@ class GraphTransformer(nn.Module):
             )
         return h + code
 
-    def _whole_bias(self, bias: Tensor | None, encoding: Any, pattern: AttentionPattern) -> Tensor | None:
-        """The attention bias given and the one that the encoding makes, together."""
+    def _total_bias(self, bias: Tensor | None, encoding: Any, pattern: AttentionPattern) -> Tensor | None:
+        """Add up the attention bias of the caller and the one of the encoder."""
         learned = None if self.encoding is None else self.encoding.bias(encoding, pattern)
         if learned is not None and bias is not None:
             return fit_bias(learned, pattern) + fit_bias(bias, pattern)
         only = bias if learned is None else learned
         return None if only is None else fit_bias(only, pattern)
+
+
+class GraphTransformerLayer(nn.Module):
+    """Attention and a feed-forward network, each with a residual connection followed by normalisation.
+
+    Args:
+        hidden: width of the node states; the feed-forward network is twice as wide.
+        heads: number of attention heads.
+        clamp: bound on the absolute value of the attention scores, None for no bound.
+        norm: "batch" for BatchNorm1d over the nodes of the batch, as published; "layer" for LayerNorm.
+        dropout: dropout after attention and inside the feed-forward network.
+
+    Example:
+        >>> layer = GraphTransformerLayer()
+        >>> sum(p.numel() for p in layer.parameters())
+        51840
+    """
+
+    def __init__(
+        self,
+        hidden: int = 80,
+        heads: int = 8,
+        *,
+        clamp: float | None = 5.0,
+        norm: Norm = "batch",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if norm not in ("batch", "layer"):
+            raise ValueError(f"norm must be 'batch' or 'layer', got {norm!r}")
+        normalise = nn.BatchNorm1d if norm == "batch" else nn.LayerNorm
+        self.attention = MultiHeadAttention(hidden, heads, clamp=clamp, dropout=dropout)
+        self.attention_norm = normalise(hidden)
+        self.widen = nn.Linear(hidden, 2 * hidden)
+        self.dropout = nn.Dropout(dropout)
+        self.narrow = nn.Linear(2 * hidden, hidden)
+        self.feed_forward_norm = normalise(hidden)
+
+    def forward(self, h: Tensor, pattern: AttentionPattern, bias: Tensor | None = None) -> Tensor:
+        """Map ``[num_nodes, hidden]`` to ``[num_nodes, hidden]``."""
+        # In place where nothing else reads the value: memory bandwidth limits a step as much as arithmetic does.
+        h = self.attention_norm(self.attention(h, pattern, bias).add_(h))
+        wide = self.dropout(torch.relu_(self.widen(h)))
+        output: Tensor = self.feed_forward_norm(self.narrow(wide).add_(h))
+        return output
+
+
+class Pooling(nn.Module):
+    """Pool the node states of each graph, then apply a multilayer perceptron that halves its width twice.
+
+    Args:
+        hidden: width of the node states; the perceptron goes hidden → hidden / 2 → hidden / 4 → out_channels.
+        out_channels: width of the output.
+        pooling: "sum" or "mean" over the nodes of each graph, or "node" for one output per node.
+
+    Example:
+        >>> h, batch = torch.randn(5, 80), torch.tensor([0, 0, 0, 1, 1])
+        >>> Pooling(80, 10, "mean")(h, batch, num_graphs=2).shape
+        torch.Size([2, 10])
+        >>> Pooling(80, 10, "node")(h, batch, num_graphs=2).shape
+        torch.Size([5, 10])
+    """
+
+    def __init__(self, hidden: int, out_channels: int, pooling: PoolingName = "sum") -> None:
+        super().__init__()
+        if pooling not in ("sum", "mean", "node"):
+            raise ValueError(f"pooling must be 'sum', 'mean' or 'node', got {pooling!r}")
+        if out_channels < 1 or hidden < 4:
+            raise ValueError(
+                f"the perceptron halves hidden twice, so hidden must be at least 4, and out_channels at least 1; "
+                f"got hidden={hidden} and out_channels={out_channels}"
+            )
+        self.pooling = pooling
+        self.perceptron = nn.Sequential(
+            nn.Linear(hidden, hidden // 2),
+            nn.ReLU(),
+            nn.Linear(hidden // 2, hidden // 4),
+            nn.ReLU(),
+            nn.Linear(hidden // 4, out_channels),
+        )
+
+    def forward(self, h: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
+        """Map ``[num_nodes, hidden]`` to ``[num_graphs or num_nodes, out_channels]``."""
+        if self.pooling != "node":
+            h = h.new_zeros(num_graphs, h.shape[1]).index_add(0, batch, h)
+        if self.pooling == "mean":
+            sizes = torch.bincount(batch, minlength=num_graphs).clamp(min=1)
+            h = h / sizes[:, None]
+        output: Tensor = self.perceptron(h)
+        return output

@@ -1,18 +1,18 @@
-"""Spectral attention: a small transformer over the eigenvectors and eigenvalues seen by a node."""
+"""Spectral attention: a small transformer over the Laplacian eigenpairs of each node."""
 
 import torch
 from torch import Tensor, nn
 
 from gape.nn.attention.pattern import AttentionPattern
-from gape.nn.encoder import Encoder
-from gape.nn.wide_feed_forward import WideFeedForward
+from gape.nn.encoders import Encoder
+from gape.nn.feed_forward import WideFeedForward
 
 
 class SpectralAttention(Encoder):
-    """Learned summary of a node's Laplacian eigenvector entries and eigenvalues (Kreuzer et al., 2021).
+    """Transformer over the eigenvector entries and eigenvalues of each node (Kreuzer et al., 2021).
 
     Each node is a sequence of k pairs (entry of the eigenvector at the node, eigenvalue). A linear layer, one
-    transformer layer and a sum over the sequence make ``width`` channels, which stand beside the embedded node
+    transformer layer and a sum over the sequence give ``width`` channels, which are concatenated to the embedded node
     features. As in Soga & Chiang (2023), the feed-forward network has PyTorch's default width of 2,048 and
     dropout of 0.1, and signs are not flipped.
 
@@ -43,18 +43,18 @@ class SpectralAttention(Encoder):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, encoding: Tensor | None, pattern: AttentionPattern) -> Tensor:
-        """``[num_nodes, k, 2]``, NaN where an eigenpair does not exist, to ``[num_nodes, width]``."""
+        """Map ``[num_nodes, k, 2]``, NaN where an eigenpair does not exist, to ``[num_nodes, width]``."""
         if encoding is None or encoding.dim() != 3 or [len(encoding), encoding.shape[2]] != [pattern.num_nodes, 2]:
             got = "None" if encoding is None else f"shape {list(encoding.shape)}"
             raise ValueError(
                 f"encoding must have shape [{pattern.num_nodes}, k, 2], the eigenvector entry and the eigenvalue "
-                f"of each of k eigenpairs, NaN where there are fewer; got {got}"
+                f"of each of k eigenpairs, NaN where an eigenpair does not exist; got {got}"
             )
         missing = encoding.isnan().any(-1)
-        # A softmax over nothing is NaN; a node without any eigenpair looks at one and is summed over none.
+        # A softmax over nothing is NaN: a node without eigenpairs attends to all its padding, and its sum is 0.
         hidden_keys = missing & ~missing.all(-1, keepdim=True)
         states = self.linear(encoding.masked_fill(missing[..., None], 0).to(self.linear.weight.dtype))
-        # PyTorch's transformer layer, normalised afterwards.
+        # PyTorch's transformer encoder layer with norm_first=False.
         attended, _ = self.attention(states, states, states, key_padding_mask=hidden_keys, need_weights=False)
         states = self.attention_norm(states + self.dropout(attended))
         states = self.feed_forward_norm(states + self.dropout(self.feed_forward(states)))

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import torch
 
 from gape.encodings import RandomWalk
-from gape.nn.encoder import LinearEncoder
+from gape.nn.encoders import LinearEncoder
 from gape.nn.learnable.basis import WalkBasis
 from gape.nn.learnable.encoder import GAPEEncoder, WalkInput
 from gape.nn.learnable.layer import GAPE

@@ -1,1 +1,1 @@
-"""Attention of nodes to nodes: over all of a graph or its edges, on the kernel that suits the pattern."""
+"""Graph attention over the edges or over all pairs of nodes, with an edge-wise and a dense kernel."""

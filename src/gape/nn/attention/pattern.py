@@ -1,4 +1,4 @@
-"""Which nodes of a batch attend to which, worked out once and shared by every layer."""
+"""Attention pattern: the pairs of nodes that attend, computed once per batch and shared by all layers."""
 
 from functools import cached_property
 from typing import Literal
@@ -7,30 +7,30 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import check_batch
-from gape.nn.attention.dense_layout import DenseLayout
-from gape.nn.attention.edge_layout import EdgeLayout
+from gape.nn.attention.dense import DenseLayout
+from gape.nn.attention.edge import EdgeLayout
 
 Kernel = Literal["auto", "edge", "dense"]
 
-# Share of attending pairs from which the dense kernel is taken. On one CPU core the two take equally long, both
-# forward and backward, at a density of about 0.15 for graphs of 120 nodes, 0.22 for 41 and 0.33 for 23: one number
-# between these costs little on either side, and the data sets of the paper lie far from it (molecules, cycles and
-# planar graphs at or below 0.1, block models at or above 0.3).
-DENSE_FROM = 0.2
+# Share of attending pairs from which the dense kernel is used. On one CPU core both kernels take the same time, forward
+# and backward, at a density of about 0.15 for graphs of 120 nodes, 0.22 for 41 and 0.33 for 23. One threshold in
+# between costs little, and the datasets of the paper are far from it (molecules, cycles and planar graphs at or below
+# 0.1, block models at or above 0.3).
+DENSE_FROM_DENSITY = 0.2
 
 
 class AttentionPattern:
-    r"""Who attends to whom in a batch of graphs, with the index tables that the attention kernels need.
+    r"""The pairs of nodes that attend in a batch of graphs, with the index tables of the attention kernels.
 
     An edge u→v of the graph lets v attend to u, so a node sees its in-neighbours, and itself only if it has
     a self-loop. With ``full=True`` every node attends to every node of its own graph, itself included.
 
-    The tables depend on the graphs only, so a model of ten layers builds them once per batch; a training
-    loop whose batches come back may keep the pattern and build them once per run.
+    The tables depend on the graphs only, so all layers of a model share them. A training loop that sees the same
+    batches again can keep the pattern.
 
     Args:
-        edge_index: ``[2, num_edges]``, sources above targets. Parallel edges count as often as they occur.
-        batch: ``[num_nodes]``, the graph of every node, ascending; one graph if None.
+        edge_index: ``[2, num_edges]``, row 0 sources, row 1 targets. Parallel edges count with their multiplicity.
+        batch: ``[num_nodes]``, the graph of each node, ascending; one graph if None.
         num_nodes: number of nodes; needed only if ``batch`` is None.
         num_graphs: number of graphs; the largest entry of ``batch`` plus one if None.
         heads: number of attention heads.
@@ -67,20 +67,20 @@ class AttentionPattern:
             )
         if batch is None:
             if num_nodes is None:
-                raise ValueError("give batch, or num_nodes for a single graph: edges alone hide isolated nodes")
+                raise ValueError("give batch, or num_nodes for a single graph: edge_index does not show isolated nodes")
             batch = torch.zeros(num_nodes, dtype=torch.long, device=edge_index.device)
         check_batch(batch)
         if num_nodes is not None and num_nodes != len(batch):
-            raise ValueError(f"num_nodes is {num_nodes} but batch has {len(batch)} entries; leave one of them out")
+            raise ValueError(f"num_nodes is {num_nodes} but batch has {len(batch)} entries; leave out one of them")
         self.num_nodes = len(batch)
         if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < self.num_nodes:
             raise ValueError(
-                f"edge_index names nodes {int(edge_index.min())} to {int(edge_index.max())}, "
+                f"edge_index has nodes {int(edge_index.min())} to {int(edge_index.max())}, "
                 f"but there are {self.num_nodes} nodes, numbered from 0"
             )
         largest = int(batch[-1]) + 1 if self.num_nodes else 0
         if num_graphs is not None and num_graphs < largest:
-            raise ValueError(f"num_graphs is {num_graphs} but batch names {largest} graphs")
+            raise ValueError(f"num_graphs is {num_graphs} but batch has {largest} graphs")
         across = batch.index_select(0, edge_index[0]) != batch.index_select(0, edge_index[1])
         if bool(across.any()):
             edge = int(across.nonzero()[0])
@@ -95,43 +95,43 @@ class AttentionPattern:
 
     @cached_property
     def kernel(self) -> Literal["edge", "dense"]:
-        """The kernel asked for, or the one that the density calls for."""
+        """The requested kernel; for "auto" the faster one at this density."""
         if self._kernel == "auto":
-            return "dense" if self.density >= DENSE_FROM else "edge"
+            return "dense" if self.density >= DENSE_FROM_DENSITY else "edge"
         return self._kernel
 
     @cached_property
     def sizes(self) -> Tensor:
-        """``[num_graphs]``, nodes of every graph."""
+        """``[num_graphs]``, number of nodes per graph."""
         return torch.bincount(self.batch, minlength=self.num_graphs)
 
     @cached_property
     def local(self) -> Tensor:
-        """``[num_nodes]``, the number of every node within its own graph."""
+        """``[num_nodes]``, index of each node within its graph."""
         first = self.sizes.cumsum(0) - self.sizes
         return torch.arange(self.num_nodes, device=self.batch.device) - first[self.batch]
 
     @cached_property
     def num_cells(self) -> int:
-        """Pairs of nodes that share a graph, Σ n²: what dense attention has to compute."""
+        """Pairs of nodes of the same graph, Σ n²: the cost of the dense kernel."""
         return int((self.sizes * self.sizes).sum())
 
     @property
     def num_pairs(self) -> int:
-        """Pairs that attend: what edge-wise attention has to compute."""
+        """Pairs that attend: the cost of the edge-wise kernel."""
         return self.num_cells if self.full else self.edge_index.shape[1]
 
     @property
     def density(self) -> float:
-        """Share of the pairs within graphs that attend, 0 for a batch without nodes."""
+        """``num_pairs`` / ``num_cells``, 0 for a batch without nodes."""
         return self.num_pairs / max(self.num_cells, 1)
 
     @cached_property
     def pairs(self) -> Tensor:
-        """``[2, num_pairs]``, every attending pair as source and target: the edges, or all pairs if ``full``."""
+        """``[2, num_pairs]``, source and target of each attending pair: the edges, or all pairs if ``full``."""
         if not self.full:
             return self.edge_index
-        # Target v meets sizes[batch[v]] sources, the nodes of its graph in order.
+        # Target v has sizes[batch[v]] sources, the nodes of its graph in order.
         per_target = self.sizes[self.batch]
         target = torch.repeat_interleave(per_target)
         first_pair = per_target.cumsum(0) - per_target
@@ -141,11 +141,11 @@ class AttentionPattern:
 
     @cached_property
     def edges(self) -> EdgeLayout:
-        """Tables of the edge-wise kernel."""
+        """Index tables of the edge-wise kernel."""
         return EdgeLayout(self.pairs[0], self.pairs[1], self.num_nodes, self.heads)
 
     @cached_property
     def dense(self) -> DenseLayout:
-        """Tables of the dense kernel."""
+        """Index tables of the dense kernel."""
         pairs = None if self.full else self.edge_index
         return DenseLayout(pairs, self.batch, self.local, self.sizes, self.heads)

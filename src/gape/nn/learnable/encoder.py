@@ -11,9 +11,9 @@ from torch import Tensor
 
 from gape.graph.batching import pointers
 from gape.graph.graph import Graph
-from gape.nn.attention.bias import fit_bias
+from gape.nn.attention.multi_head import fit_bias
 from gape.nn.attention.pattern import AttentionPattern
-from gape.nn.encoder import Encoder
+from gape.nn.encoders import Encoder
 from gape.nn.learnable.basis import WalkBasis
 from gape.nn.learnable.layer import GAPE
 

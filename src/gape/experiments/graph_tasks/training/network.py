@@ -26,7 +26,7 @@ def build_network(settings: Settings, encoded: EncodedDataset) -> GraphTransform
         layers=settings.layers,
         hidden=settings.hidden,
         heads=settings.heads,
-        readout=settings.readout,
+        pooling=settings.readout,
         encoding=_encoder(settings, encoded),
         attention=settings.attention,
         norm=settings.norm,

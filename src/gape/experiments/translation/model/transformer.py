@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from gape._internal.validation import whole_number
 from gape.experiments.translation.model.loss import cross_entropy
 from gape.experiments.translation.model.positions import Positions, check_encoding, make_positions
-from gape.nn.coarse_dropout import dropped_steps, kept, kept_scale
+from gape.nn.feed_forward import dropped_steps, keep_mask, keep_scale
 
 #: Indices of the special pieces.
 PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
@@ -79,7 +79,7 @@ class Dropout(nn.Module):
         dropped = dropped_steps(self.p)
         if not (self.training and dropped):
             return x
-        return x * kept(x, dropped).to(x.dtype).mul_(kept_scale(dropped))
+        return x * keep_mask(x, dropped).to(x.dtype).mul_(keep_scale(dropped))
 
     def extra_repr(self) -> str:
         return f"p={self.p}"

@@ -1,8 +1,9 @@
-"""A feed-forward network much wider than its input, computed in slices that stay in the cache.
+"""A feed-forward network that is much wider than its input, computed in slices that stay in the cache.
 
-Spectral attention maps 8 channels to 2,048 and back at every node and eigenpair. Stored, the middle would be 200 MB
-for a batch of 25 graphs, read and written by every operation; in slices, and computed again for the gradient, it
-never leaves the cache. Dropout of 50 million values would cost more than everything else, so it is drawn coarsely.
+Spectral attention maps 8 channels to 2,048 and back at each node and eigenpair. For a batch of 25 graphs the hidden
+layer would take 200 MB, read and written by every operation. Computed in slices, and recomputed in the backward pass,
+it never leaves the cache. Drawing one random number per entry for dropout of 50 million values would cost more than
+everything else, so the probability is rounded to a multiple of 2⁻¹⁶ and one 64-bit number decides four entries.
 """
 
 from typing import Any
@@ -11,19 +12,19 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from gape.nn.coarse_dropout import dropped_steps, kept, kept_scale
-
-# Values of one slice of the middle: 1 MB of float32.
-SLICE = 1 << 18
+# Elements of one slice of the hidden layer: 1 MB of float32.
+SLICE_ELEMENTS = 1 << 18
+# Probabilities of coarse dropout are multiples of 1 / DROPOUT_STEPS.
+DROPOUT_STEPS = 2**16
 
 
 class WideFeedForward(nn.Module):
-    """Linear, ReLU, dropout, linear; in the precision of its weights, under autocast too.
+    """Linear, ReLU, dropout, linear; in the precision of its weights, also under autocast.
 
     Args:
-        channels: width in and out.
-        wide: width in the middle.
-        dropout: dropout in the middle, rounded to a multiple of 2⁻¹⁶.
+        channels: input and output width.
+        wide: width of the hidden layer.
+        dropout: dropout of the hidden layer, rounded to a multiple of 2⁻¹⁶.
 
     Example:
         >>> WideFeedForward(8, 2048)(torch.randn(5, 20, 8)).shape
@@ -38,9 +39,9 @@ class WideFeedForward(nn.Module):
         self.dropout = dropout
 
     def forward(self, x: Tensor) -> Tensor:
-        """``[..., channels]`` to ``[..., channels]``."""
+        """Map ``[..., channels]`` to ``[..., channels]``."""
         dropped = dropped_steps(self.dropout) if self.training else 0
-        # The gradient computes the middle again and adds up many slices: half precision is for the layers around.
+        # The backward pass recomputes the hidden layer and sums over many slices, which half precision does not allow.
         with torch.autocast(x.device.type, enabled=False):
             output: Tensor = _WideFeedForward.apply(  # type: ignore[no-untyped-call]
                 x.reshape(-1, x.shape[-1]).to(self.widen.weight.dtype),
@@ -58,12 +59,12 @@ class _WideFeedForward(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, widen: Tensor, widen_bias: Tensor, narrow: Tensor, narrow_bias: Tensor, dropped: int
     ) -> Tensor:
-        ctx.rows, ctx.scale = max(SLICE // len(widen), 1), kept_scale(dropped)
+        ctx.rows, ctx.scale = max(SLICE_ELEMENTS // len(widen), 1), keep_scale(dropped)
         masks, output = [], torch.empty_like(x)
         for first in range(0, len(x), ctx.rows):
             middle = torch.addmm(widen_bias, x[first : first + ctx.rows], widen.T).relu_()
             if dropped:
-                masks.append(kept(middle, dropped))
+                masks.append(keep_mask(middle, dropped))
                 middle *= masks[-1]
             output[first : first + ctx.rows] = torch.addmm(narrow_bias, middle, narrow.T, alpha=ctx.scale)
         ctx.save_for_backward(x, widen, widen_bias, narrow, *masks)
@@ -72,7 +73,7 @@ class _WideFeedForward(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, None]:
-        with torch.autocast(gradients[0].device.type, enabled=False):  # on if the gradient is asked for within it
+        with torch.autocast(gradients[0].device.type, enabled=False):  # it may be on where backward() is called
             return _gradients(ctx, gradients[0])
 
 
@@ -87,9 +88,31 @@ def _gradients(ctx: Any, by_output: Tensor) -> tuple[Tensor, Tensor, Tensor, Ten
         if masks:
             middle *= masks[i]
         by_narrow.addmm_(gradient.T, middle)
-        # Where the middle is 0, ReLU or dropout stopped the value, and stops the gradient.
+        # Where the hidden value is 0, ReLU or dropout blocks the gradient.
         by_middle = torch.ops.aten.threshold_backward(gradient @ narrow, middle, 0)
         by_widen.addmm_(by_middle.T, x[part])
         by_widen_bias += by_middle.sum(0)
         by_x[part] = by_middle @ widen
     return by_x, by_widen, by_widen_bias, by_narrow, by_output.sum(0), None
+
+
+def dropped_steps(p: float) -> int:
+    """Round a dropout probability ``p`` < 1 to a multiple of 2⁻¹⁶ below 1, returned as an integer."""
+    return min(round(p * DROPOUT_STEPS), DROPOUT_STEPS - 1)
+
+
+def keep_mask(like: Tensor, dropped: int) -> Tensor:
+    """Draw a mask of the shape of ``like`` whose entries are False with probability ``dropped`` / 2¹⁶.
+
+    Example:
+        >>> bool(keep_mask(torch.zeros(3, 5), dropped_steps(0.0)).all())
+        True
+    """
+    numbers = torch.empty(-(-like.numel() // 4), dtype=torch.int64, device=like.device).random_(-(2**63), None)
+    quarters = numbers.view(torch.int16)[: like.numel()].view(like.shape)
+    return quarters >= dropped - DROPOUT_STEPS // 2
+
+
+def keep_scale(dropped: int) -> float:
+    """Return the factor on kept entries that preserves the mean."""
+    return DROPOUT_STEPS / (DROPOUT_STEPS - dropped)

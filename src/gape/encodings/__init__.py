@@ -1,23 +1,25 @@
-"""Position encodings, one a file: frozen settings, called on a graph. :func:`encode` is the door."""
+"""Position encodings: frozen dataclasses of settings, called on a graph. :func:`encode` takes them by name."""
 
 from gape.encodings.base import Encoding, NodeEncoding, PairEncoding
 from gape.encodings.closed import closed
 from gape.encodings.degree import Degree
 from gape.encodings.encode import encode
-from gape.encodings.estimate import Estimate, estimate_random_walk
 from gape.encodings.gape import GAPE
 from gape.encodings.laplacian import Laplacian, random_flips
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.pair import pair
 from gape.encodings.pairs import Pairs
-from gape.encodings.presets import PRESETS
-from gape.encodings.random_walk import RandomWalk
-from gape.encodings.registry import Setting, make, names, settings_of, summary
-from gape.encodings.sequence import SequenceEncoding, sequence_graph
-from gape.encodings.sequence_laplacian import CycleSpectrum, SequenceLaplacian
-from gape.encodings.sequence_walk import PathRandomWalk
+from gape.encodings.random_walk import Estimate, RandomWalk, estimate_random_walk
+from gape.encodings.registry import PRESETS, Setting, make, names, settings_of, summary
+from gape.encodings.sequence import (
+    CycleSpectrum,
+    PathRandomWalk,
+    SequenceEncoding,
+    SequenceLaplacian,
+    Sinusoidal,
+    sequence_graph,
+)
 from gape.encodings.shortest_path import ShortestPath
-from gape.encodings.sinusoidal import Sinusoidal
 from gape.encodings.spectrum import Spectrum, split_spectrum
 from gape.graph.spectral_radius import spectral_radius
 from gape.linalg.eigenpairs import fix_signs

@@ -1,4 +1,4 @@
-"""Encodings by name, their settings listed and set from text: what a command line needs."""
+"""Registry of encodings by name, with the presets of the paper; settings can be listed and parsed from text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
+from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
@@ -16,15 +17,30 @@ from gape.encodings.degree import Degree
 from gape.encodings.gape import GAPE
 from gape.encodings.laplacian import Laplacian
 from gape.encodings.pagerank import PageRank, PageRankPowers
-from gape.encodings.presets import PRESETS
 from gape.encodings.random_walk import RandomWalk
-from gape.encodings.sequence_laplacian import CycleSpectrum, SequenceLaplacian
-from gape.encodings.sequence_walk import PathRandomWalk
+from gape.encodings.sequence import CycleSpectrum, PathRandomWalk, SequenceLaplacian, Sinusoidal
 from gape.encodings.shortest_path import ShortestPath
-from gape.encodings.sinusoidal import Sinusoidal
 from gape.encodings.spectrum import Spectrum
 
-#: The class behind each name and the settings that the name fixes in advance.
+_STAR: dict[str, Any] = {"transition": "stochastic", "damping": 1.0, "on_singular": "least_squares"}
+_TWO_STAR = {**_STAR, "initial": "softmax_states"}
+_TWENTY = {"labels": 20, "labelling": "random"}
+
+#: The paper's variants of GAPE (§4.2.3) as settings of :class:`gape.encodings.GAPE`. Names have no ``*``, which shells
+#: would expand. For ``**`` the paper's text takes the softmax over the states, the authors' code over the nodes: set
+#: ``initial="softmax_nodes"`` for the latter.
+PRESETS = MappingProxyType(
+    {
+        "gape": {},
+        "gape-star": _STAR,
+        "gape-star-20": {**_STAR, **_TWENTY},
+        "gape-2star": _TWO_STAR,
+        "gape-2star-20": {**_TWO_STAR, **_TWENTY},
+        "gape-2star-max": {**_TWO_STAR, "labels": 200, "labelling": "index"},
+    }
+)
+
+#: Class and preset settings by name.
 REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {
     **{name: (GAPE, preset) for name, preset in PRESETS.items()},
     "rw": (RandomWalk, {}),
@@ -45,14 +61,14 @@ REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of an encoding.
+    """Description of one setting of an encoding.
 
     Args:
-        name: as a keyword.
-        type: of its values.
-        default: its value if not set.
-        choices: the values it may take, if they are few.
-        help: what it does.
+        name: keyword.
+        type: type hint of the values.
+        default: value if not set.
+        choices: allowed values of a setting that is one of a few names, else empty.
+        help: text of the setting in the encoding's docstring.
     """
 
     name: str
@@ -63,12 +79,12 @@ class Setting:
 
 
 def names() -> list[str]:
-    """The names of all encodings."""
+    """List the names of all encodings."""
     return list(REGISTRY)
 
 
 def make(name: str, **settings: Any) -> Encoding:
-    """The encoding of that name. Settings may be values, or their text.
+    """Make the encoding of that name; settings may be values or text.
 
     Example:
         >>> make("rw", length="5")
@@ -87,7 +103,7 @@ def make(name: str, **settings: Any) -> Encoding:
 
 
 def settings_of(name: str) -> list[Setting]:
-    """The settings of the encoding of that name, with the defaults that the name implies."""
+    """List the settings of the encoding of that name; defaults include those of the preset."""
     kind, fixed = _find(name)
     hints, texts = get_type_hints(kind), _argument_texts(kind)
     out = []
@@ -100,7 +116,7 @@ def settings_of(name: str) -> list[Setting]:
 
 
 def summary(name: str) -> str:
-    """The first sentence of an encoding's documentation."""
+    """Return the first sentence of an encoding's docstring."""
     kind, _ = _find(name)
     return (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
 
@@ -118,7 +134,7 @@ def _choices(kind: type[Encoding], hint: Any) -> tuple[str, ...]:
 
 
 def _argument_texts(kind: type[Encoding]) -> dict[str, str]:
-    """The text of each argument in the ``Args:`` sections of a class and its bases."""
+    """Collect the text of each argument from the ``Args:`` sections of a class and its bases."""
     texts: dict[str, str] = {}
     for owner in reversed(kind.__mro__):
         section = re.search(r"^Args:\n((?:    .*\n|\n)+)", inspect.cleandoc(owner.__doc__ or "") + "\n", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The transforms do what the encodings do, wherever PyG takes a transform."""
+"""Transforms give the numbers of the encodings, wherever PyG takes a transform."""
 
 import copy
 import pickle
@@ -99,7 +99,7 @@ def test_loaders_with_workers_batch_the_encodings(kind, settings, dataset):
 
 
 class Rings(InMemoryDataset):
-    """Directed in-memory data set with a processed file, as PyG's own data sets have."""
+    """Directed in-memory dataset with a processed file, as PyG's own datasets have."""
 
     processed_file_names = "rings.pt"
 
@@ -144,13 +144,13 @@ def test_pyg_notices_a_changed_pre_transform_by_its_repr(kind, settings, other, 
 def test_without_a_name_it_joins_x(kind, settings, dataset):
     named = kind(**settings)
     if named.encoding.pairwise:
-        with pytest.raises(ValueError, match="cannot join x"):
+        with pytest.raises(ValueError, match="cannot be appended to x"):
             kind(**settings, attr_name=None)
         return
     data = dataset[1]
     rows = named(data)[named.attr_name]
     if rows.dim() != 2:
-        with pytest.raises(ValueError, match="cannot join x"):
+        with pytest.raises(ValueError, match="cannot be appended to x"):
             kind(**settings, attr_name=None)(data)
         return
     joining = kind(**settings, attr_name=None)
@@ -190,7 +190,7 @@ def test_one_graph_in_a_data_set_is_encoded_as_well():
 
 @pytest.mark.parametrize("name", ["", "my_index", "edge_pe", "batch2", "num_nodes", "ptr"])
 def test_names_that_pyg_would_misread_are_refused(name):
-    with pytest.raises(ValueError, match=f"'{name}' cannot be"):
+    with pytest.raises(ValueError, match=f"'{name}' is reserved"):
         pyg.AddGAPE(attr_name=name)
 
 
@@ -199,7 +199,7 @@ def test_pairs_have_no_name_by_which_pyg_counts_nodes(dataset):
         with pytest.raises(ValueError, match="number of nodes"):
             pyg.AddShortestPath(attr_name=name)
     assert pyg.AddGAPE(attr_name="node_pe")(dataset[0]).num_nodes == dataset[0].num_nodes
-    with pytest.raises(ValueError, match="must be a text, or None to join x, got 3"):
+    with pytest.raises(ValueError, match="must be a string, or None to append to x, got 3"):
         pyg.AddGAPE(attr_name=3)
     with pytest.raises(ValueError, match=r"such as gape.encodings.RandomWalk\(\), got 3"):
         pyg.AddEncoding(3)
@@ -217,10 +217,10 @@ class NotInMemory(Dataset):
 def test_what_a_transform_cannot_take_comes_with_the_way_out(kind, dataset):
     several_types = FakeHeteroDataset(num_graphs=2)
     for call, message in [
-        (lambda: kind()(dataset), r"got the data set FakeDataset\(7\); use .over\(dataset\)"),
+        (lambda: kind()(dataset), r"got the dataset FakeDataset\(7\); use .over\(dataset\)"),
         (lambda: kind()(list(dataset)), r"got a list; call the transform on Batch.from_data_list of it"),
         (lambda: kind()(several_types[0]), r"HeteroData.* data.to_homogeneous\(\)"),
-        (lambda: kind()(as_graph(dataset)), "takes a PyG Data or Batch, got Graph; gape.encode takes all else"),
+        (lambda: kind()(as_graph(dataset)), "a PyG Data or Batch, got Graph; use gape.encode for graphs outside PyG"),
         (lambda: kind().over(dataset[0]), "InMemoryDataset, got Data; call the transform on it, without .over"),
         (lambda: kind().over(list(dataset)), "InMemoryDataset, got a list; call the transform on Batch.from_data_list"),
         (lambda: kind().over(several_types), r"to_homogeneous\(\)"),
@@ -234,7 +234,7 @@ def test_what_a_transform_cannot_take_comes_with_the_way_out(kind, dataset):
 def test_a_data_set_with_a_transform_is_encoded_as_stored_and_transformed_when_read(kind, settings, dataset):
     transform, turned = kind(**settings), copy.copy(dataset)
     turned.transform = AddSelfLoops()
-    with pytest.warns(UserWarning, match=r"before the data set's transform AddSelfLoops\(\)") as said:
+    with pytest.warns(UserWarning, match=r"before the dataset's transform AddSelfLoops\(\)") as said:
         encoded = transform.over(turned)
     assert said[0].filename == __file__
     plain = transform.over(dataset)

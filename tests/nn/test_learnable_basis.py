@@ -127,7 +127,7 @@ def test_a_basis_that_does_not_fit_is_refused_with_the_reason():
         layer("node").encode(graph, walk_basis(graph, vectors=0))
     with pytest.raises(ValueError, match="does not fit"):
         walk_basis(graph, vectors=4, complete=True)
-    with pytest.raises(ValueError, match=r"over\(dataset\) or a Batch; for one at a time give vectors"):
+    with pytest.raises(ValueError, match=r"over\(dataset\) or a Batch; for single graphs set vectors"):
         AddWalkBasis(vectors=None)(data_list(graph)[0])
     with pytest.raises(ValueError, match=r"basis must be a WalkBasis.* got DataBatch"):
         layer("node")(graph.edge_index, graph.batch, basis=Batch.from_data_list(data_list(graph)))

@@ -1,4 +1,4 @@
-"""Position encodings as PyG transforms: for one ``Data``, a ``Batch``, or a whole data set in memory at once.
+"""Position encodings as PyG transforms: for one ``Data``, a ``Batch``, or a whole in-memory dataset at once.
 
 >>> from torch_geometric.datasets import FakeDataset
 >>> dataset = FakeDataset(num_graphs=4, avg_num_nodes=10)
@@ -13,8 +13,8 @@ try:
 except ImportError as error:
     raise ImportError("gape.pyg needs PyTorch Geometric: pip install 'gape[pyg]'") from error
 
-from gape.pyg.add_encoding import AddEncoding
 from gape.pyg.add_walk_basis import AddWalkBasis
+from gape.pyg.base import AddEncoding
 from gape.pyg.transforms import (
     AddDegree,
     AddGAPE,

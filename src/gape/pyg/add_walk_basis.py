@@ -1,4 +1,4 @@
-"""The transform that computes once what learnable automata need of the graphs."""
+"""Transform that precomputes the basis of each graph for learnable automata."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from gape.graph.graph import Graph
 from gape.graph.walk_matrix import NAMES, MatrixName
 from gape.nn.learnable.basis import GRAPH_FIELDS, PREFIX
 from gape.nn.learnable.compute_basis import walk_basis
-from gape.pyg.graph_transform import GraphTransform
+from gape.pyg.base import GraphTransform
 
 
 @functional_transform("add_walk_basis")
 class AddWalkBasis(GraphTransform):
-    """Adds what :class:`gape.nn.GAPE` needs of a graph (Soga & Chiang, TMLR 2023), once and not in training.
+    """Adds the basis in which :class:`gape.nn.GAPE` solves (Soga & Chiang, TMLR 2023), so training does not compute it.
 
     Attributes ``walk_vectors`` ``[n, J]``, ``walk_scale`` ``[n]``, ``walk_spectrum`` ``[1, J]`` (``[1, J, J]`` if
     directed), ``walk_returns`` ``[n, T]``, ``walk_weight`` ``[1, 2]``, ``walk_radius``, ``walk_digest``,
-    ``walk_matrix`` and ``walk_complete`` ``[1]``, those that are asked for; PyG batches them by joining rows, and
-    ``WalkBasis.of(batch)`` picks them up. :meth:`over` does a whole data set at once.
+    ``walk_matrix`` and ``walk_complete`` ``[1]``, as far as requested. PyG batches them by concatenating rows, and
+    ``WalkBasis.of(batch)`` reads them. :meth:`over` computes them for a whole dataset at once.
 
     Args:
-        matrix: the walk matrix, see :mod:`gape.graph.walk_matrix`.
-        vectors: number of columns J; with ``complete`` no graph may have more nodes; ``None`` for as many as the
-            largest graph of a data set or ``Batch`` has nodes; 0 for none.
+        matrix: name of the walk matrix, see :mod:`gape.graph.walk_matrix`.
+        vectors: number of columns J; with ``complete`` no graph may have more nodes than this. ``None`` for the number
+            of nodes of the largest graph of a dataset or ``Batch``; 0 for none.
         complete: all eigenvectors, for several labels and for closed and pair readouts; otherwise Krylov vectors.
         returns: number T of return weights, for closed readouts with a ``length``.
-        directed: whether the graphs may be directed; all graphs of a data set have to agree. Bases are complete then,
-            since no number of Krylov vectors is enough for every directed graph.
-        dtype: float64 gives the encodings that are computed without the transform; float32 takes half the memory and
-            changes them by about 1e-6.
+        directed: allow directed graphs; the same for all graphs of a dataset. Bases are then complete, since no number
+            of Krylov vectors suffices for every directed graph.
+        dtype: float64 gives the same encodings as without the transform; float32 halves the memory and changes them by
+            about 1e-6.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -71,13 +71,13 @@ class AddWalkBasis(GraphTransform):
         """Attach the basis to a ``Data`` or a ``Batch``."""
         if self.vectors is None and not isinstance(data, Batch):
             raise ValueError(
-                "vectors=None is for graphs that are seen together, over(dataset) or a Batch; "
-                "for one at a time give vectors, the most nodes that a graph has"
+                "vectors=None needs all graphs at once, over(dataset) or a Batch; "
+                "for single graphs set vectors to the number of nodes of the largest one"
             )
         return super().forward(data)
 
     def compute(self, graph: Graph, data: Any) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-        """By attribute name: the values, and where each graph's rows begin."""
+        """Compute by attribute name the values and the offsets of each graph's rows."""
         settings = {"vectors": self.vectors, "complete": self.complete, "returns": self.returns}
         basis = walk_basis(graph, self.matrix, directed=self.directed, **settings)  # type: ignore[arg-type]
         graphs = torch.arange(graph.num_graphs + 1, device=graph.device)

@@ -1,4 +1,4 @@
-"""One transform for each encoding, thin: names, defaults and where the result goes."""
+"""One transform per encoding, with the attribute name and defaults of the most important settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from torch_geometric.data.datapipes import functional_transform
 
 from gape.encodings import make
-from gape.pyg.add_encoding import AddEncoding
+from gape.pyg.base import AddEncoding
 
 
 @functional_transform("add_gape")
@@ -16,8 +16,8 @@ class AddGAPE(AddEncoding):
 
     Args:
         states: number of states, and so of features.
-        attr_name: where to put it, ``None`` to join ``x``.
-        settings: others of :class:`gape.encodings.GAPE`; ``readout="pair"`` makes RRWP-like relative encodings.
+        attr_name: name of the attribute, ``None`` to append to ``x``.
+        settings: other settings of :class:`gape.encodings.GAPE`; ``readout="pair"`` gives relative encodings like RRWP.
 
     Example:
         >>> AddGAPE(states=16, damping=0.05).encoding.damping
@@ -30,12 +30,12 @@ class AddGAPE(AddEncoding):
 
 @functional_transform("add_random_walk")
 class AddRandomWalk(AddEncoding):
-    """Adds the return probabilities of random walks (Dwivedi et al., 2022), edge weights honoured.
+    """Adds the return probabilities of random walks (Dwivedi et al., 2022), with edge weights.
 
     Args:
         length: number of steps, and so of features.
-        attr_name: where to put it, ``None`` to join ``x``.
-        settings: others of :class:`gape.encodings.RandomWalk`.
+        attr_name: name of the attribute, ``None`` to append to ``x``.
+        settings: other settings of :class:`gape.encodings.RandomWalk`.
     """
 
     def __init__(self, length: int = 20, attr_name: str | None = "random_walk", **settings: Any) -> None:
@@ -50,8 +50,8 @@ class AddLaplacian(AddEncoding):
 
     Args:
         vectors: number of eigenvectors, and so of features.
-        attr_name: where to put it, ``None`` to join ``x``.
-        settings: others of :class:`gape.encodings.Laplacian`.
+        attr_name: name of the attribute, ``None`` to append to ``x``.
+        settings: other settings of :class:`gape.encodings.Laplacian`.
     """
 
     def __init__(self, vectors: int = 8, attr_name: str | None = "laplacian", **settings: Any) -> None:
@@ -60,12 +60,12 @@ class AddLaplacian(AddEncoding):
 
 @functional_transform("add_spectrum")
 class AddSpectrum(AddEncoding):
-    """Adds what spectral attention looks at (SA; Kreuzer et al., 2021): ``[num_nodes, pairs, 2]``, NaN where missing.
+    """Adds the input of spectral attention (SA; Kreuzer et al., 2021): ``[num_nodes, pairs, 2]``, NaN where missing.
 
     Args:
         pairs: number of eigenpairs.
-        attr_name: where to put it.
-        settings: others of :class:`gape.encodings.Spectrum`.
+        attr_name: name of the attribute.
+        settings: other settings of :class:`gape.encodings.Spectrum`.
     """
 
     def __init__(self, pairs: int = 10, attr_name: str | None = "spectrum", **settings: Any) -> None:
@@ -74,14 +74,14 @@ class AddSpectrum(AddEncoding):
 
 @functional_transform("add_shortest_path")
 class AddShortestPath(AddEncoding):
-    """Adds the number of edges between each two nodes (SPD; Ying et al., 2021), flat ``[n²]`` integers.
+    """Adds shortest-path distances between all pairs of nodes (SPD; Ying et al., 2021), flat ``[n²]`` integers.
 
     ``Pairs(batch.shortest_path, batch.ptr.diff()).padded()`` is the dense form for attention.
 
     Args:
-        cap: the distance of nodes without a path; longer paths count as ``cap - 1``.
-        attr_name: where to put it.
-        settings: others of :class:`gape.encodings.ShortestPath`.
+        cap: distance of pairs without a path; longer paths count as ``cap - 1``.
+        attr_name: name of the attribute.
+        settings: other settings of :class:`gape.encodings.ShortestPath`.
     """
 
     def __init__(self, cap: int = 510, attr_name: str | None = "shortest_path", **settings: Any) -> None:
@@ -93,9 +93,9 @@ class AddDegree(AddEncoding):
     """Adds in-degree and out-degree (the C of SPD+C; Ying et al., 2021), ``[num_nodes, 2]`` integers.
 
     Args:
-        cap: degrees above this count as this; ``None`` for no limit.
-        attr_name: where to put it, ``None`` to join ``x``.
-        settings: others of :class:`gape.encodings.Degree`.
+        cap: largest degree, above which degrees are clipped; ``None`` for no limit.
+        attr_name: name of the attribute, ``None`` to append to ``x``.
+        settings: other settings of :class:`gape.encodings.Degree`.
     """
 
     def __init__(self, cap: int | None = None, attr_name: str | None = "degree", **settings: Any) -> None:
@@ -104,12 +104,12 @@ class AddDegree(AddEncoding):
 
 @functional_transform("add_pagerank")
 class AddPageRank(AddEncoding):
-    """Adds the personalised PageRank of each node for each other (Page et al., 1999), flat ``[n²]``.
+    """Adds personalised PageRank between all pairs of nodes (Page et al., 1999), flat ``[n²]``.
 
     Args:
         beta: restart probability.
-        attr_name: where to put it.
-        settings: others of :class:`gape.encodings.PageRank`.
+        attr_name: name of the attribute.
+        settings: other settings of :class:`gape.encodings.PageRank`.
     """
 
     def __init__(self, beta: float = 0.15, attr_name: str | None = "pagerank", **settings: Any) -> None:
@@ -122,8 +122,8 @@ class AddPPRP(AddEncoding):
 
     Args:
         powers: number of powers, and so of features.
-        attr_name: where to put it, ``None`` to join ``x``.
-        settings: others of :class:`gape.encodings.PageRankPowers`.
+        attr_name: name of the attribute, ``None`` to append to ``x``.
+        settings: other settings of :class:`gape.encodings.PageRankPowers`.
     """
 
     def __init__(self, powers: int = 20, attr_name: str | None = "pprp", **settings: Any) -> None:

@@ -86,6 +86,32 @@ def positive(value: Any, name: str) -> int:
     return whole_number(value, name, at_least=1)
 
 
+def check_at_least(least: float, **settings: float) -> None:
+    """Raise an error if one of the named settings is below ``least`` or NaN.
+
+    Example:
+        >>> check_at_least(1, states=0)
+        Traceback (most recent call last):
+        ValueError: states must be at least 1, got 0
+    """
+    for name, value in settings.items():
+        if not value >= least:
+            raise ValueError(f"{name} must be at least {least}, got {value!r}")
+
+
+def check_one_of(choices: tuple[str, ...], **settings: str) -> None:
+    """Raise an error if one of the named settings is not among ``choices``.
+
+    Example:
+        >>> check_one_of(("path", "cycle"), shape="star")
+        Traceback (most recent call last):
+        ValueError: shape must be one of 'path', 'cycle', got 'star'
+    """
+    for name, value in settings.items():
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
 def indices(values: Any, name: str, below: int) -> tuple[int, ...]:
     """Whole numbers in ``0 … below - 1``, sorted, each once."""
     try:

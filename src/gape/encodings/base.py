@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.threads import map_threads
-from gape._internal.validation import whole_number
+from gape._internal.validation import check_at_least, whole_number
 from gape.encodings.pairs import Pairs
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
@@ -48,7 +48,7 @@ class Encoding(ABC):
             raise ValueError(f"dtype must be one of {known}, got {self.dtype!r}")
         object.__setattr__(self, "dtype", dtype)
         if hasattr(self, "memory"):  # the setting of that name of encodings that work with dense matrices, in GiB
-            at_least(0, memory=self.memory)
+            check_at_least(0, memory=self.memory)
 
     @property
     def pairwise(self) -> bool:
@@ -109,17 +109,3 @@ def _plain(name: str, annotation: Any, value: Any) -> Any:
     if isinstance(value, Tensor | np.ndarray):
         raise ValueError(f"{name} must not be an array: its repr is cut short and could not tell settings apart")
     return value
-
-
-def at_least(least: float, **settings: float) -> None:
-    """Refuse settings below ``least``, by name."""
-    for name, value in settings.items():
-        if not value >= least:
-            raise ValueError(f"{name} must be at least {least}, got {value!r}")
-
-
-def one_of(choices: tuple[str, ...], **settings: str) -> None:
-    """Refuse settings that are not among ``choices``, by name."""
-    for name, value in settings.items():
-        if value not in choices:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gape._internal.validation import check_at_least
 from gape.automaton import Automaton
-from gape.encodings.base import at_least
 from gape.encodings.certificate import certified
 from gape.encodings.readout import Readout, check
 from gape.encodings.run_lengths import RunLengths, weigh
@@ -56,7 +56,7 @@ def closed(
         >>> closed(Automaton.shift(3), triangle, matrix="random_walk").weights[0]
         tensor([1.0000, 0.0000, 0.5000, 0.2500], dtype=torch.float64)
     """
-    at_least(0, memory=memory)
+    check_at_least(0, memory=memory)
     graph = as_graph(graph)
     check(automaton, graph, on_singular)
     out_type, largest = rounded_dtype(automaton, dtype), int(graph.sizes.max())

@@ -8,7 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gape.encodings.base import INTEGERS, NodeEncoding, at_least
+from gape._internal.validation import check_at_least
+from gape.encodings.base import INTEGERS, NodeEncoding
 from gape.graph.graph import Graph
 
 
@@ -39,7 +40,7 @@ class Degree(NodeEncoding):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.cap is not None:
-            at_least(1, cap=self.cap)
+            check_at_least(1, cap=self.cap)
 
     def rows(self, graph: Graph) -> Tensor:
         source, target = graph.edge_index

@@ -8,9 +8,10 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from gape._internal.validation import check_at_least, check_one_of
 from gape._internal.warnings import warn_caller
 from gape.automaton import Automaton
-from gape.encodings.base import Encoding, at_least, one_of
+from gape.encodings.base import Encoding
 from gape.encodings.closed import closed
 from gape.encodings.node_softmax import solve_node_softmax
 from gape.encodings.pair import pair
@@ -82,13 +83,13 @@ class GAPE(Encoding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(1, states=self.states, labels=self.labels)
-        one_of(get_args(Transition), transition=self.transition)
-        one_of(get_args(Initial), initial=self.initial)
-        one_of(get_args(LabelsFrom), labelling=self.labelling)
-        one_of(get_args(MatrixName), matrix=self.matrix)
-        one_of(get_args(ReadoutName), readout=self.readout)
-        one_of(get_args(OnSingular), on_singular=self.on_singular)
+        check_at_least(1, states=self.states, labels=self.labels)
+        check_one_of(get_args(Transition), transition=self.transition)
+        check_one_of(get_args(Initial), initial=self.initial)
+        check_one_of(get_args(LabelsFrom), labelling=self.labelling)
+        check_one_of(get_args(MatrixName), matrix=self.matrix)
+        check_one_of(get_args(ReadoutName), readout=self.readout)
+        check_one_of(get_args(OnSingular), on_singular=self.on_singular)
         if not 0 <= self.damping < float("inf"):
             raise ValueError(f"damping must be a number of at least 0, got {self.damping!r}")
         if (self.labels == 1) != (self.labelling == "one"):

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from gape._internal.threads import map_threads
-from gape.encodings.base import NodeEncoding, at_least, one_of
+from gape._internal.validation import check_at_least, check_one_of
+from gape.encodings.base import NodeEncoding
 from gape.graph.batching import Block, blocks, spread_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
@@ -59,8 +60,8 @@ class Laplacian(NodeEncoding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(1, vectors=self.vectors)
-        one_of(get_args(LaplacianName), laplacian=self.laplacian)
+        check_at_least(1, vectors=self.vectors)
+        check_one_of(get_args(LaplacianName), laplacian=self.laplacian)
 
     def rows(self, graph: Graph) -> Tensor:
         return laplacian_eigenpairs(graph, self.vectors, self._matrix, trivial=False).vectors

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from gape._internal.threads import map_threads
-from gape.encodings.base import NodeEncoding, PairEncoding, at_least, one_of
+from gape._internal.validation import check_at_least, check_one_of
+from gape.encodings.base import NodeEncoding, PairEncoding
 from gape.encodings.pairs import Pairs, empty_pairs, spread_pairs
 from gape.encodings.readout import symmetrised
 from gape.graph.batching import Block, blocks, refuse_above, spread_rows
@@ -56,7 +57,7 @@ class PageRank(PairEncoding):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_beta(self.beta)
-        one_of(get_args(Dangling), dangling=self.dangling)
+        check_one_of(get_args(Dangling), dangling=self.dangling)
 
     def __call__(self, graph: Any) -> Pairs:
         graph = as_graph(graph)
@@ -109,7 +110,7 @@ class PageRankPowers(NodeEncoding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(1, powers=self.powers)
+        check_at_least(1, powers=self.powers)
         check_beta(self.beta)
 
     def rows(self, graph: Graph) -> Tensor:

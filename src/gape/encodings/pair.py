@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gape._internal.validation import check_at_least
 from gape.automaton import Automaton
-from gape.encodings.base import at_least
 from gape.encodings.certificate import certified
 from gape.encodings.pairs import empty_pairs, spread_pairs
 from gape.encodings.readout import Readout, check
@@ -44,7 +44,7 @@ def pair(
         >>> pair(Automaton.shift(2), path).weights.reshape(3, 3, 3)[0, 2]  # from node 0 to node 2: one walk of 2 steps
         tensor([0., 0., 1.], dtype=torch.float64)
     """
-    at_least(0, memory=memory)
+    check_at_least(0, memory=memory)
     graph = as_graph(graph)
     check(automaton, graph, on_singular)
     out_type = rounded_dtype(automaton, dtype)

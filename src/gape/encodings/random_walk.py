@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape._internal.validation import positive, seed_number, whole_number
-from gape.encodings.base import NodeEncoding, at_least
+from gape._internal.validation import check_at_least, positive, seed_number, whole_number
+from gape.encodings.base import NodeEncoding
 from gape.graph.batching import blocks, dense_parts, refuse_above, spread_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
@@ -49,7 +49,7 @@ class RandomWalk(NodeEncoding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(1, length=self.length)
+        check_at_least(1, length=self.length)
 
     def parts(self, graph: Graph) -> list[Graph]:
         return dense_parts(graph)

@@ -14,7 +14,8 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
-from gape.encodings.base import NodeEncoding, at_least, one_of
+from gape._internal.validation import check_at_least, check_one_of
+from gape.encodings.base import NodeEncoding
 from gape.encodings.laplacian import LaplacianName
 from gape.encodings.spectrum import stack_spectrum
 from gape.graph.graph import Graph
@@ -107,11 +108,11 @@ class SequenceLaplacian(SequenceEncoding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(1, vectors=self.vectors)
-        one_of(get_args(Shape), shape=self.shape)
-        one_of(get_args(LaplacianName), laplacian=self.laplacian)
+        check_at_least(1, vectors=self.vectors)
+        check_one_of(get_args(Shape), shape=self.shape)
+        check_one_of(get_args(LaplacianName), laplacian=self.laplacian)
         if self.length is not None:
-            at_least(3, length=self.length)
+            check_at_least(3, length=self.length)
 
     @property
     def depends_on_length(self) -> bool:
@@ -147,10 +148,10 @@ class CycleSpectrum(SequenceEncoding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(1, pairs=self.pairs)
-        one_of(get_args(LaplacianName), laplacian=self.laplacian)
+        check_at_least(1, pairs=self.pairs)
+        check_one_of(get_args(LaplacianName), laplacian=self.laplacian)
         if self.length is not None:
-            at_least(3, length=self.length)
+            check_at_least(3, length=self.length)
 
     @property
     def depends_on_length(self) -> bool:
@@ -186,9 +187,9 @@ class PathRandomWalk(SequenceEncoding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(1, steps=self.steps)
+        check_at_least(1, steps=self.steps)
         if self.length is not None:
-            at_least(1, length=self.length)
+            check_at_least(1, length=self.length)
 
     @property
     def depends_on_length(self) -> bool:

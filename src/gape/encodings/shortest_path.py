@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from gape._internal.threads import map_threads
-from gape.encodings.base import INTEGERS, PairEncoding, at_least
+from gape._internal.validation import check_at_least
+from gape.encodings.base import INTEGERS, PairEncoding
 from gape.encodings.pairs import Pairs
 from gape.graph.batching import dense_parts, even_bounds, refuse_above
 from gape.graph.convert import as_graph
@@ -49,7 +50,7 @@ class ShortestPath(PairEncoding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(2, cap=self.cap)
+        check_at_least(2, cap=self.cap)
         if self.cap > torch.iinfo(self.dtype).max:
             raise ValueError(f"cap={self.cap} does not fit into {self.dtype}")
 

@@ -8,7 +8,8 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from gape.encodings.base import NodeEncoding, at_least, one_of
+from gape._internal.validation import check_at_least, check_one_of
+from gape.encodings.base import NodeEncoding
 from gape.encodings.laplacian import LaplacianMatrix, LaplacianName, laplacian_eigenpairs
 from gape.graph.graph import Graph
 
@@ -45,8 +46,8 @@ class Spectrum(NodeEncoding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(1, pairs=self.pairs)
-        one_of(get_args(LaplacianName), laplacian=self.laplacian)
+        check_at_least(1, pairs=self.pairs)
+        check_one_of(get_args(LaplacianName), laplacian=self.laplacian)
 
     def rows(self, graph: Graph) -> Tensor:
         matrix = LaplacianMatrix(self.laplacian, self.symmetrize, "Spectrum")

@@ -10,13 +10,9 @@ import typer
 
 from gape.cli.extras import needs
 from gape.cli.options import DataDir
-from gape.cli.wording import in_shell_words
 
 if TYPE_CHECKING:
     from gape.experiments.translation.session import Session
-
-# What the library calls otherwise.
-_OPTIONS = {"languages": "--languages", "drop_empty": "--drop-empty", "pieces": "--set pieces="}
 
 translate = typer.Typer(
     help="Machine translation with exchanged position encodings, the paper's first experiment.",
@@ -88,8 +84,7 @@ def train(
     settings = override(settings, parse_pairs(set_ or []))
     session = _session(data, languages, data_dir, threads, drop_empty)
     try:
-        with in_shell_words(_OPTIONS):
-            result = session.train(settings, out, minutes, after)
+        result = session.train(settings, out, minutes, after)
     except Unfinished as unfinished:
         typer.echo(str(unfinished))
         raise typer.Exit(3) from unfinished
@@ -113,13 +108,13 @@ def score(
     Example: gape translate score output.vi tst2013.vi.xz
     """
     from gape.experiments.translation.scoring import score as score_lines
-    from gape.experiments.translation.text import read_lines, refuse_empty
+    from gape.experiments.translation.text import check_lines, read_lines
 
     said, meant = read_lines(hypotheses), read_lines(references)
     untokenised = None if raw is None else read_lines(raw)
     for path, lines in ((references, meant), (raw, untokenised)):
         if path is not None and lines is not None:
-            refuse_empty(lines, path)
+            check_lines(lines, path)
             if len(lines) != len(said):
                 shorter, last = (hypotheses, len(said)) if len(said) < len(lines) else (path, len(lines))
                 raise ValueError(
@@ -157,11 +152,11 @@ def run(
     from gape.experiments.translation.run_folder import RunFolder
     from gape.experiments.translation.sentence_bar import sentence_bar
     from gape.experiments.translation.settings import BeamSettings
-    from gape.experiments.translation.text import read_lines, refuse_empty, write_lines
+    from gape.experiments.translation.text import check_lines, read_lines, write_lines
     from gape.experiments.translation.translator import translate as translate_lines
 
     settings, lines = BeamSettings(beam=beam, length_penalty=length_penalty), read_lines(source)
-    refuse_empty(lines, source)
+    check_lines(lines, source)
     check_writable(output)
     if output.exists() and output.samefile(source):
         raise ValueError(f"{output} is the text to translate; name another file for the translations")
@@ -173,14 +168,8 @@ def run(
         if {positions, trained.model.positions} - {"sinusoidal", "sinusoidal-automaton"}:
             typer.echo(f"gape: the model was trained with {trained.model.positions}, not with {positions}", err=True)
     with sentence_bar(Console(stderr=True)) as show:
-        done = 0
-
-        def told(more: int) -> None:
-            nonlocal done
-            done += more
-            show(source.name, done, len(lines))
-
-        said = translate_lines(transformer, vocabulary, lines, settings, where=str(source), progress=told)
+        told = partial(show, source.name)
+        said = translate_lines(transformer, vocabulary, lines, settings, origin=str(source), progress=told)
     write_lines(output, said)
     typer.echo(f"{output}: {len(said):,} {'translation' if len(said) == 1 else 'translations'}")
 
@@ -219,12 +208,12 @@ def rows(
     """
     from gape.experiments.graph_tasks.overrides import parse_pairs
     from gape.experiments.translation.collect import collect
+    from gape.experiments.translation.corpus import DATASETS
     from gape.experiments.translation.rows import ROWS, row_settings, run_rows
     from gape.experiments.translation.run_folder import RunFolder
-    from gape.experiments.translation.splits import NAMES
 
     names = list(ROWS) if encoding is None else [name.strip() for name in encoding.split(",")]
-    results = results or (Path("results") if data in NAMES else out) / "translation.jsonl"
+    results = results or (Path("results") if data in DATASETS else out) / "translation.jsonl"
     changes = parse_pairs(set_ or [])
     rows_of = partial(row_settings, names, preset_name=preset, data=_name(data), seed=seed, changes=changes)
     runs = rows_of(steps=steps)
@@ -232,12 +221,11 @@ def rows(
     if after is not None:
         shorter = {name: out / short for name, short in zip(runs, rows_of(steps=after), strict=True)}
     session = _session(data, languages, data_dir, threads, drop_empty)
-    with in_shell_words(_OPTIONS):
-        left = run_rows(
-            runs,
-            lambda name, settings: session.train(settings, out / name, minutes, shorter.get(name)),
-            lambda: collect(out, results),
-        )
+    left = run_rows(
+        runs,
+        lambda name, settings: session.train(settings, out / name, minutes, shorter.get(name)),
+        lambda: collect(out, results),
+    )
     if len(left) == len(runs):  # none is complete, but runs of other calls may be
         collect(out, results)
     for line in left:
@@ -253,9 +241,9 @@ def rows(
 
 def _name(data: str) -> str:
     """What the text is called: of a folder its last name, however it is written."""
-    from gape.experiments.translation.splits import NAMES
+    from gape.experiments.translation.corpus import DATASETS
 
-    return data if data in NAMES else Path(data).resolve().name
+    return data if data in DATASETS else Path(data).resolve().name
 
 
 def _use_threads(threads: int | None) -> None:
@@ -273,5 +261,4 @@ def _session(data: str, languages: str, data_dir: Path | None, threads: int | No
     if not source or not target or "-" in target or source == target:
         raise ValueError(f"--languages must be two different endings such as en-vi, got {languages!r}")
     _use_threads(threads)
-    with in_shell_words(_OPTIONS):
-        return Session.open(data, data_dir, drop_empty=drop_empty, languages=(source, target))
+    return Session.open(data, data_dir, drop_empty=drop_empty, languages=(source, target))

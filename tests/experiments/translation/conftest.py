@@ -5,9 +5,8 @@ import random
 import pytest
 import torch
 
-from gape.experiments.translation.corpus import Corpus
+from gape.experiments.translation.corpus import Corpus, Splits
 from gape.experiments.translation.model import ModelSettings, Transformer
-from gape.experiments.translation.splits import Splits
 
 
 @pytest.fixture

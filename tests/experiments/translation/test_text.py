@@ -4,12 +4,8 @@ import lzma
 
 import pytest
 
-from gape.experiments.translation.corpus import Corpus, read_corpus
-from gape.experiments.translation.detokenise import detokenise
-from gape.experiments.translation.entities import unescape
-from gape.experiments.translation.evbnews import split_by_article
-from gape.experiments.translation.splits import load_splits
-from gape.experiments.translation.text import read_lines
+from gape.experiments.translation.corpus import Corpus, load_splits, read_corpus, split_by_article
+from gape.experiments.translation.text import detokenise, read_lines, unescape
 
 
 @pytest.fixture
@@ -38,9 +34,9 @@ def test_plain_and_compressed_files_read_alike(write):
     [
         ("a\nb\n", "A\n", r"a.en has 2 lines and .*a.vi has 1; .*a.vi ends after line 1"),
         ("a\n \nc\n", "A\nB\nC\n", r"a.en, line 2: the line is empty"),
-        ("a\nb\nc\n", "A\nB\n\n", r"a.vi, line 3: the line is empty.*drop_empty=True leaves"),
+        ("a\nb\nc\n", "A\nB\n\n", r"a.vi, line 3: the line is empty.*drop_empty=True \(--drop-empty\) drops"),
         (b"a\nb\xff\n", "A\nB\n", r"a.en, line 2: byte 2 \(0xff\) is not UTF-8 in b'b\\xff'"),
-        ("", "", "hold no pair of sentences"),
+        ("", "", "contain no pair of sentences"),
     ],
 )
 def test_bad_corpora_are_refused_with_file_and_line(write, source, target, complaint):
@@ -55,7 +51,7 @@ def test_a_broken_archive_and_a_missing_file_are_named(write, tmp_path):
         read_lines(path)
     with pytest.raises(FileNotFoundError, match=r"there is no file .*b.en"):
         read_lines(tmp_path / "b.en")
-    with pytest.raises(ValueError, match=r"is a folder; name a text file"):
+    with pytest.raises(ValueError, match=r"is a folder; expected a text file"):
         read_lines(tmp_path)
 
 
@@ -100,7 +96,7 @@ def test_data_sets_are_found_in_the_iwslt_layout_and_in_a_folder_of_ones_own(wri
         write(f"iwslt15-en-vi/{name}", "x\n")
     assert load_splits("iwslt15", tmp_path).train.source == ("it &apos;s",)
     assert load_splits(str(tmp_path / "own")).tests[0].target == ("nó",)
-    with pytest.raises(ValueError, match="no data set 'iwslt' and no such folder; there are evbnews, iwslt15"):
+    with pytest.raises(ValueError, match="unknown dataset 'iwslt', and no such folder; choose one of evbnews, iwslt15"):
         load_splits("iwslt", tmp_path)
 
 
@@ -146,10 +142,16 @@ def test_own_folders_may_hold_other_languages_and_only_training_pairs_are_droppe
     assert found.train.source == ("eins", "drei")
     assert found.digest == load_splits(str(folder), drop_empty=True, languages=("de", "fr")).digest
     assert found.digest != load_splits(str(folder), drop_empty=True, languages=("fr", "de")).digest
-    with pytest.raises(FileNotFoundError, match=r"must hold train.en and train.vi, plain or .xz; .* by languages=…"):
+    with pytest.raises(
+        FileNotFoundError, match=r"must contain train.en and train.vi, plain or .xz; .* set languages \(--languages\)"
+    ):
         load_splits(str(folder))
-    with pytest.raises(ValueError, match=r"^languages is for a folder of your own; evbnews is en-vi, got 'vi-en'"):
+    with pytest.raises(
+        ValueError, match=r"^languages \(--languages\) applies to a folder of your own; evbnews is en-vi, got 'vi-en'"
+    ):
         load_splits("evbnews", languages=("vi", "en"))
     write("test.fr", "\n")
-    with pytest.raises(ValueError, match=r"test.fr, line 1: the line is empty.*, drop_empty=True leaves"):
+    with pytest.raises(
+        ValueError, match=r"test.fr, line 1: the line is empty.*, drop_empty=True \(--drop-empty\) drops"
+    ):
         load_splits(str(folder), drop_empty=True, languages=("de", "fr"))

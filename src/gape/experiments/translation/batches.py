@@ -1,4 +1,4 @@
-"""Batches of sentences of similar length, in an order that depends on the seed and the epoch alone."""
+"""Batches of sentence pairs of similar length, in an order that depends only on the seed and the epoch."""
 
 from __future__ import annotations
 
@@ -10,37 +10,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gape.experiments.translation.corpus import Corpus
 from gape.experiments.translation.model import BEGIN, END, PAD
+from gape.experiments.translation.vocabulary import Vocabulary
 
 Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Sentences and translations, padded at the end.
-
-    Args:
-        source: ``[batch, source length]``: pieces, then end.
-        target: ``[batch, target length + 1]``: begin, pieces, end. The decoder reads all but the last column and is
-            to say all but the first.
-    """
-
-    source: Tensor
-    target: Tensor
-
-
 @dataclass(frozen=True)
 class BatchPlan:
-    """Which pairs go together.
+    """Assignment of pairs to batches.
 
     Shuffled pairs are sorted by length within pools of about ``pool`` batches and cut so that no batch has more than
-    ``tokens`` tokens, padding counted, on either side; then the batches are shuffled.
+    ``tokens`` tokens, padding included, on either side. Then the batches are shuffled.
 
     Args:
         lengths: longer side of each pair, in tokens.
-        tokens: largest number of tokens in a batch; a longer pair is a batch of its own.
+        tokens: maximum number of tokens per batch; a longer pair is a batch of its own.
         seed: of the shuffles.
-        pool: batches in a pool. Larger pools have less padding and less chance.
+        pool: batches per pool. Larger pools have less padding and less randomness.
 
     Example:
         >>> plan = BatchPlan(lengths=(3, 9, 3, 9), tokens=9)
@@ -57,10 +45,10 @@ class BatchPlan:
         if self.tokens < 1 or self.pool < 1:
             raise ValueError(f"tokens and pool must be at least 1, got tokens={self.tokens} and pool={self.pool}")
         if not self.lengths:
-            raise ValueError("there are no sentences to make batches of")
+            raise ValueError("lengths must not be empty; there are no sentences to batch")
 
     def epoch(self, number: int) -> list[list[int]]:
-        """The batches of one pass over the data: the same for the same seed and number, in every process."""
+        """Return the batches of one epoch: the same for the same seed and number, in every process."""
         key = np.array([self.seed % 2**64, number], dtype=np.uint64)
         random = np.random.Generator(np.random.Philox(key=key))
         lengths = np.asarray(self.lengths)
@@ -72,7 +60,7 @@ class BatchPlan:
         return [batches[i] for i in random.permutation(len(batches))]
 
     def in_order(self) -> list[list[int]]:
-        """Every pair once, by length, without chance: for evaluation."""
+        """Return batches with every pair once, sorted by length, for evaluation."""
         lengths = np.asarray(self.lengths)
         return self._cut(np.argsort(lengths, kind="stable"), lengths, np.zeros(len(lengths), dtype=np.int64))
 
@@ -80,7 +68,7 @@ class BatchPlan:
         batches: list[list[int]] = []
         last = -1
         for i, pool in zip(order.tolist(), pools.tolist(), strict=True):
-            # Lengths ascend within a pool, so the newest is the longest.
+            # Lengths ascend within a pool, so the newest pair is the longest.
             if pool != last or (len(batches[-1]) + 1) * int(lengths[i]) > self.tokens:
                 batches.append([])
             batches[-1].append(i)
@@ -88,16 +76,16 @@ class BatchPlan:
         return batches
 
     def steps(self, first: int, count: int) -> list[list[int]]:
-        """Batches ``first`` to ``first + count - 1`` of epoch after epoch: training as one long sequence of steps."""
-        found: list[list[int]] = []
+        """Return batches ``first`` to ``first + count - 1`` of all epochs concatenated."""
+        batches: list[list[int]] = []
         number, passed = 0, 0
-        while len(found) < count:
-            batches = self.epoch(number)
+        while len(batches) < count:
+            epoch = self.epoch(number)
             start = max(0, first - passed)
-            found += batches[start : start + count - len(found)]
-            passed += len(batches)
+            batches += epoch[start : start + count - len(batches)]
+            passed += len(epoch)
             number += 1
-        return found
+        return batches
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:
@@ -106,17 +94,79 @@ def pad(rows: Sequence[Sequence[int]]) -> Tensor:
     tensor([[5, 6],
             [7, 0]])
     """
-    out = torch.full((len(rows), max(map(len, rows))), PAD)
+    padded = torch.full((len(rows), max(map(len, rows))), PAD)
     for i, row in enumerate(rows):
-        out[i, : len(row)] = torch.tensor(row)
-    return out
+        padded[i, : len(row)] = torch.tensor(row)
+    return padded
 
 
 def source_batch(sentences: Sequence[Sequence[int]]) -> Tensor:
-    """Sentences as the encoder reads them: each with its end."""
+    """Pad sentences for the encoder, each with its end."""
     return pad([[*sentence, END] for sentence in sentences])
 
 
 def target_batch(sentences: Sequence[Sequence[int]]) -> Tensor:
-    """Sentences as the decoder reads and says them: from begin to end."""
+    """Pad sentences for the decoder, each with begin and end."""
     return pad([[BEGIN, *sentence, END] for sentence in sentences])
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Sentences and translations, padded at the end.
+
+    Args:
+        source: ``[batch, source length]``: pieces, then end.
+        target: ``[batch, target length + 1]``: begin, pieces, end. The decoder's input is all but the last column, its
+            expected output all but the first.
+    """
+
+    source: Tensor
+    target: Tensor
+
+
+@dataclass(frozen=True)
+class PieceCorpus:
+    """A corpus as piece indices.
+
+    Args:
+        source: pieces of each sentence.
+        target: pieces of each translation.
+        dropped: number of pairs of the corpus that were too long.
+    """
+
+    source: tuple[tuple[int, ...], ...]
+    target: tuple[tuple[int, ...], ...]
+    dropped: int = 0
+
+    @classmethod
+    def from_corpus(cls, corpus: Corpus, vocabulary: Vocabulary, *, max_pieces: int) -> PieceCorpus:
+        """Split a corpus into pieces; drop pairs with more than ``max_pieces`` on a side."""
+        pairs = [
+            (tuple(source), tuple(target))
+            for source, target in zip(
+                vocabulary.encode_all(corpus.source), vocabulary.encode_all(corpus.target), strict=True
+            )
+            if max(len(source), len(target)) <= max_pieces
+        ]
+        if not pairs:
+            raise ValueError(
+                f"{corpus!r} has no pair of at most {max_pieces} pieces per side; raise max_positions "
+                f"(--set max_positions=…) or split the sentences"
+            )
+        dropped = len(corpus) - len(pairs)
+        return cls(tuple(source for source, _ in pairs), tuple(target for _, target in pairs), dropped)
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def batch(self, indices: list[int]) -> Batch:
+        """Pad the pairs of these indices."""
+        return Batch(
+            source_batch([self.source[i] for i in indices]),
+            target_batch([self.target[i] for i in indices]),
+        )
+
+    def plan(self, tokens: int, seed: int) -> BatchPlan:
+        """Plan batches of pairs of similar length, begin or end included."""
+        lengths = tuple(max(len(a), len(b)) + 1 for a, b in zip(self.source, self.target, strict=True))
+        return BatchPlan(lengths, tokens, seed)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gape._internal.files import replacing, waiting
-from gape.experiments.translation.bootstrap import compare
 from gape.experiments.translation.run_folder import RunFolder
+from gape.experiments.translation.scoring import compare
 
 Result = dict[str, Any]
 BASELINE = "sinusoidal"

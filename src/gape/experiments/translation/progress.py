@@ -17,7 +17,7 @@ class Looks(Callback):
 
     def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         assert isinstance(pl_module, TranslationTask)
-        if left_out := pl_module.train_text.left_out:
+        if left_out := pl_module.train_text.dropped:
             longest = pl_module.run.model.max_positions - 1
             self.console.print(f"training pairs above {longest:,} pieces, left out: {left_out:,}", highlight=False)
 

@@ -1,17 +1,17 @@
-"""BLEU three ways, with sacrebleu's signatures."""
+"""BLEU scores with sacrebleu's signatures, and their paired bootstrap comparison (Koehn, 2004)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gape.experiments.translation.detokenise import detokenise
+from gape.experiments.translation.text import detokenise
 
 
 @dataclass(frozen=True)
 class Score:
-    """One BLEU score and how it was computed.
+    """A BLEU score and how it was computed.
 
     Args:
         name: ``"lower-cased"``, ``"cased"`` or ``"detokenised"``.
@@ -27,25 +27,8 @@ class Score:
         return f"BLEU {self.bleu:.2f} {self.name} ({self.signature})"
 
 
-def metric(name: str) -> Any:
-    """sacrebleu's metric of that name.
-
-    Tokenised scores take the tokens as they stand and do not smooth, as the script behind the paper's figures does:
-    a system without any 4-gram match scores 0.
-    """
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-    except ImportError as error:
-        raise ImportError("BLEU needs sacrebleu: pip install 'gape[mt]'") from error
-    if name in ("lower-cased", "cased"):
-        return BLEU(tokenize="none", lowercase=name == "lower-cased", smooth_method="none", force=True)
-    if name == "detokenised":
-        return BLEU(tokenize="13a")
-    raise ValueError(f"there is no score {name!r}; there are lower-cased, cased and detokenised")
-
-
 def lower_cased(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """The paper's figure: case-insensitive BLEU of tokenised text.
+    """Compute case-insensitive BLEU of tokenised text, the paper's metric.
 
     Example:
         >>> print(lower_cased(["Chào bạn của tôi ."], ["chào bạn của tôi ."]))  # doctest: +ELLIPSIS
@@ -57,12 +40,12 @@ def lower_cased(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
 def score(
     hypotheses: Sequence[str], references: Sequence[str], *, raw_references: Sequence[str] | None = None
 ) -> list[Score]:
-    """All three scores of tokenised translations.
+    """Compute all three scores of tokenised translations.
 
     Args:
         hypotheses: tokenised translations.
-        references: tokenised, as many.
-        raw_references: never tokenised ones for the detokenised score; if None, ``references`` are detokenised too.
+        references: tokenised, one per translation.
+        raw_references: untokenised references for the detokenised score; detokenised ``references`` if None.
     """
     raw = raw_references if raw_references is not None else list(map(detokenise, references))
     return [
@@ -75,11 +58,84 @@ def score(
 def _score(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     if len(hypotheses) != len(references):
         raise ValueError(
-            f"{len(hypotheses):,} translations cannot be scored against {len(references):,} references; "
-            f"there must be one each"
+            f"got {len(hypotheses):,} translations and {len(references):,} references; expected one reference per "
+            f"translation"
         )
     if not hypotheses:
         raise ValueError("there are no translations to score")
-    bleu = metric(name)
+    bleu = _metric(name)
     value = float(bleu.corpus_score(list(hypotheses), [list(references)]).score)
     return Score(name, value, str(bleu.get_signature()))
+
+
+def _metric(name: str) -> Any:
+    """Return sacrebleu's metric for the score of that name.
+
+    Tokenised scores use the given tokens without smoothing, like the script behind the paper's figures: a system
+    without any 4-gram match scores 0.
+    """
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError as error:
+        raise ImportError("BLEU needs sacrebleu: pip install 'gape[mt]'") from error
+    if name == "detokenised":
+        return BLEU(tokenize="13a")
+    return BLEU(tokenize="none", lowercase=name == "lower-cased", smooth_method="none", force=True)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A system compared with the baseline, by lower-cased BLEU.
+
+    Args:
+        bleu: of the system.
+        low: lower end of its 95 % confidence interval.
+        high: upper end.
+        p_value: sacrebleu's, of no difference from the baseline; None for the baseline itself. It is 1 for a system
+            with the baseline's translations, where sacrebleu gives 0.001.
+    """
+
+    bleu: float
+    low: float
+    high: float
+    p_value: float | None
+
+
+def compare(
+    systems: Mapping[str, Sequence[str]], references: Sequence[str], *, baseline: str, samples: int = 1000
+) -> dict[str, Comparison]:
+    """Compare every system with the baseline by sacrebleu's paired bootstrap resampling.
+
+    Its random numbers are seeded, unless the environment variable ``SACREBLEU_SEED`` is "none".
+
+    Example:
+        >>> references = ["một hai ba bốn năm"] * 4
+        >>> found = compare({"good": references, "bad": ["sáu"] * 4}, references, baseline="good", samples=50)
+        >>> round(found["good"].bleu), round(found["bad"].bleu), found["good"].p_value
+        (100, 0, None)
+    """
+    if baseline not in systems:
+        raise ValueError(f"baseline must be one of the systems {', '.join(systems)}, got {baseline!r}")
+    for name, lines in systems.items():
+        if len(lines) != len(references):
+            raise ValueError(
+                f"{name} has {len(lines):,} translations and there are {len(references):,} references; expected one "
+                f"reference per translation"
+            )
+    from sacrebleu.significance import PairedTest
+
+    names = [baseline, *(name for name in systems if name != baseline)]
+    test = PairedTest(
+        [(name, list(systems[name])) for name in names],
+        {"BLEU": _metric("lower-cased")},
+        references=[list(references)],
+        test_type="bs",
+        n_samples=samples,
+    )
+    results: list[Any] = test()[1]["BLEU"]
+    found = {}
+    for name, result in zip(names, results, strict=True):
+        same = name != baseline and list(systems[name]) == list(systems[baseline])
+        p_value = 1.0 if same else result.p_value
+        found[name] = Comparison(result.score, result.mean - result.ci, result.mean + result.ci, p_value)
+    return found

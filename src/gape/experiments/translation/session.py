@@ -9,10 +9,10 @@ from typing import Any
 from rich.console import Console
 
 from gape.data.folder import data_folder
+from gape.experiments.translation.corpus import Splits, load_splits
 from gape.experiments.translation.progress import training_callbacks
 from gape.experiments.translation.sentence_bar import sentence_bar
 from gape.experiments.translation.settings import Settings
-from gape.experiments.translation.splits import Splits, load_splits
 from gape.experiments.translation.training import train
 
 

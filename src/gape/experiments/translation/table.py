@@ -8,8 +8,8 @@ from typing import Any
 from gape.experiments.report.paper import printed
 from gape.experiments.report.summary import Summary
 from gape.experiments.report.table import MISSING, PAPER, Entry, Table
+from gape.experiments.translation.corpus import DATASETS
 from gape.experiments.translation.rows import ROWS
-from gape.experiments.translation.splits import NAMES as DATA
 
 #: Encoding: row of the paper's table.
 NAMES = {
@@ -46,7 +46,7 @@ def translation_table(results: Iterable[Mapping[str, Any]]) -> Table:
     found = list(results)
     others = sorted({result["encoding"] for result in found} - set(ROWS))
     # The paper's figures are for English-Vietnamese; they mean nothing beside other text alone.
-    published = not found or any(result["data"] in DATA for result in found)
+    published = not found or any(result["data"] in DATASETS for result in found)
     lines: list[tuple[str, str, tuple[Entry, ...]]] = []
     for encoding in (*ROWS, *others):
         name = {"none": "no encoding", "sinusoidal": "sinusoidal"}.get(encoding) or NAMES.get(encoding, encoding)

@@ -13,10 +13,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from gape.experiments.translation.batches import Batch, BatchPlan
+from gape.experiments.translation.batches import Batch, BatchPlan, PieceCorpus
 from gape.experiments.translation.corpus import Corpus
 from gape.experiments.translation.model import PAD, Transformer
-from gape.experiments.translation.prepared import Prepared
 from gape.experiments.translation.schedule import next_rate
 from gape.experiments.translation.scoring import lower_cased
 from gape.experiments.translation.settings import BeamSettings, Settings
@@ -39,7 +38,7 @@ class TranslationTask(lightning.LightningModule):
         dev: development text.
     """
 
-    def __init__(self, settings: Settings, vocabulary: Vocabulary, train: Prepared, dev: Corpus) -> None:
+    def __init__(self, settings: Settings, vocabulary: Vocabulary, train: PieceCorpus, dev: Corpus) -> None:
         super().__init__()
         self.run, self.vocabulary, self.train_text = settings, vocabulary, train
         self.dev_text = _spread(dev, settings.training.dev_sentences)
@@ -52,7 +51,7 @@ class TranslationTask(lightning.LightningModule):
 
     @property
     def plan(self) -> BatchPlan:
-        return self.train_text.plan(self.run.training)
+        return self.train_text.plan(self.run.training.tokens, self.run.training.seed)
 
     def stretches(self) -> int:
         """Number of stretches from look to look."""

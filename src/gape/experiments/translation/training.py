@@ -6,6 +6,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,13 @@ from lightning.pytorch.callbacks import Callback, ProgressBar
 
 from gape._internal.files import locked, replacing
 from gape.experiments.graph_tasks.training.fit import fit
-from gape.experiments.translation.corpus import Corpus
-from gape.experiments.translation.iwslt import read_raw_reference
-from gape.experiments.translation.prepared import prepare
+from gape.experiments.translation.batches import PieceCorpus
+from gape.experiments.translation.corpus import DATASETS, Corpus, Splits, read_raw_reference
 from gape.experiments.translation.run_folder import RunFolder
 from gape.experiments.translation.scoring import score
 from gape.experiments.translation.settings import Settings
-from gape.experiments.translation.splits import NAMES, Splits
 from gape.experiments.translation.task import TranslationTask
-from gape.experiments.translation.translator import readable, translate
+from gape.experiments.translation.translator import split_lines, translate
 from gape.experiments.translation.unfinished import Unfinished
 from gape.experiments.translation.vocabulary import Vocabulary
 
@@ -64,8 +63,8 @@ def train(
         return result
     vocabulary = _vocabulary(run, shorter, splits.train, settings)
     for corpus in (splits.dev, *splits.tests):  # before hours of training, not after them
-        readable(vocabulary, corpus.source, settings.model, f"source text {corpus.name}")
-    prepared = prepare(splits.train, vocabulary, longest=settings.model.max_positions - 1)
+        split_lines(vocabulary, corpus.source, settings.model, f"source text {corpus.name}")
+    prepared = PieceCorpus.from_corpus(splits.train, vocabulary, max_pieces=settings.model.max_positions - 1)
     task = TranslationTask(settings, vocabulary, prepared, splits.dev)
     run.path.mkdir(parents=True, exist_ok=True)
     with locked(run.path):
@@ -151,16 +150,11 @@ def _test(
     signatures: dict[str, str] = {}
     for corpus in splits.tests:
         if not run.translations(corpus.name).exists():
-            done = 0
-
-            def told(more: int, corpus: Corpus = corpus) -> None:
-                nonlocal done
-                done += more
-                progress(corpus.name, done, len(corpus))
-
             run.write_references(corpus.name, corpus.target)
-            run.write_translations(corpus.name, translate(model, vocabulary, corpus.source, progress=told))
-        raw = read_raw_reference(data_dir, corpus.name) if data_dir is not None and task.run.data in NAMES else None
+            run.write_translations(
+                corpus.name, translate(model, vocabulary, corpus.source, progress=partial(progress, corpus.name))
+            )
+        raw = read_raw_reference(data_dir, corpus.name) if data_dir is not None and task.run.data in DATASETS else None
         found = score(run.read_translations(corpus.name), corpus.target, raw_references=raw)
         scores[corpus.name] = {one.name: one.bleu for one in found}
         signatures |= {one.name: one.signature for one in found}
@@ -180,7 +174,7 @@ def _test(
         "train_seconds": round(sum(look["seconds"] for look in looks), 1),
         "train_cpu_seconds": round(sum(look["cpu_seconds"] for look in looks), 1),
         "tokens": int(sum(look["tokens"] for look in looks)),
-        "left_out": task.train_text.left_out,
+        "left_out": task.train_text.dropped,
         "threads": torch.get_num_threads(),
         "settings": task.run.as_dict(),
     }

@@ -1,4 +1,4 @@
-"""Pieces of words: a joint byte-pair vocabulary of both languages."""
+"""Subword pieces: a joint byte-pair vocabulary of both languages."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gape.experiments.translation.model import BEGIN, END, PAD, UNKNOWN
 
 
 class Vocabulary:
-    """Turns text into numbers of pieces and back, with sentencepiece.
+    """Maps text to indices of subword pieces and back, with sentencepiece.
 
     Args:
-        model: the bytes of a sentencepiece model whose pieces 0 to 3 are padding, unknown, begin and end.
+        model: bytes of a sentencepiece model whose pieces 0 to 3 are padding, unknown, begin and end.
 
     Example:
         >>> text = Corpus("t", ("a rose is a rose",) * 9, ("hoa là hoa",) * 9)
@@ -40,22 +40,22 @@ class Vocabulary:
         )
         if special != (PAD, UNKNOWN, BEGIN, END):
             raise ValueError(
-                f"padding, unknown, begin and end must be pieces {(PAD, UNKNOWN, BEGIN, END)}, they are {special}; "
-                f"use a model made by Vocabulary.train"
+                f"padding, unknown, begin and end must be pieces {(PAD, UNKNOWN, BEGIN, END)}, got {special}; use a "
+                f"model made by Vocabulary.train"
             )
 
     @classmethod
     def train(cls, corpus: Corpus, size: int = 8000) -> Vocabulary:
-        """Byte-pair encoding (Sennrich et al., 2016) of both sides together; the same text gives the same bytes.
+        """Train byte-pair encoding (Sennrich et al., 2016) on both sides together; deterministic.
 
-        Text is taken without Unicode normalisation: decoding gives back what was encoded but for characters that the
-        training text does not have, repeated blanks, and blanks at the ends.
+        Text is not normalised: decoding returns the encoded text, except for characters that do not occur in the
+        training text, repeated spaces, and spaces at the ends.
         """
-        written = io.BytesIO()
+        buffer = io.BytesIO()
         try:
             _sentencepiece().SentencePieceTrainer.train(
                 sentence_iterator=iter((*corpus.source, *corpus.target)),
-                model_writer=written,
+                model_writer=buffer,
                 model_type="bpe",
                 vocab_size=size,
                 character_coverage=1.0,
@@ -70,21 +70,24 @@ class Vocabulary:
             )
         except RuntimeError as error:
             raise ValueError(
-                f"{len(corpus):,} training pairs cannot give a vocabulary of {size} pieces: {_bound(str(error))}"
+                f"{len(corpus):,} training pairs cannot give a vocabulary of {size} pieces: {_size_limit(str(error))}"
             ) from error
-        return cls(written.getvalue())
+        return cls(buffer.getvalue())
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
-        """Read what :meth:`save` wrote."""
+        """Read a file that :meth:`save` wrote."""
         try:
             return cls(path.read_bytes())
         except FileNotFoundError as error:
-            raise FileNotFoundError(f"there is no vocabulary {path}; train first, with gape translate train") from error
+            raise FileNotFoundError(
+                f"there is no vocabulary {path}; train a model first, with gape translate train"
+            ) from error
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
     def save(self, path: Path) -> None:
+        """Write the sentencepiece model."""
         with replacing(path) as temporary:
             temporary.write_bytes(self.model)
 
@@ -92,32 +95,33 @@ class Vocabulary:
         return int(self._processor.get_piece_size())
 
     def encode(self, line: str) -> list[int]:
-        """Numbers of the pieces of a line, without begin and end."""
+        """Split a line into piece indices, without begin and end."""
         pieces: list[int] = self._processor.encode(line)
         return pieces
 
     def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
+        """Split many lines at once."""
         pieces: list[list[int]] = self._processor.encode(list(lines))
         return pieces
 
     def decode(self, pieces: Iterable[int]) -> str:
-        """The text of a sequence of pieces; begin, end and padding have none."""
+        """Join pieces to text; begin, end and padding are skipped."""
         text: str = self._processor.decode(list(pieces))
         return text
 
 
-def _bound(reason: str) -> str:
-    """What sentencepiece says about the size, in words of ours; what else it says as it is.
+def _size_limit(reason: str) -> str:
+    """Extract the limit from sentencepiece's error about the vocabulary size; other errors stay as they are.
 
-    >>> _bound("... Vocabulary size too high (8000). Please set it to a value <= 7978.")
-    'at most 7978 (pieces=7978)'
-    >>> _bound("... Vocabulary size is smaller than required_chars. 10 vs 64. Increase ...")
-    'more than 64 are needed, its characters alone (pieces=…)'
+    >>> _size_limit("... Vocabulary size too high (8000). Please set it to a value <= 7978.")
+    'at most 7978 are possible; set pieces=7978 (--set pieces=7978)'
+    >>> _size_limit("... Vocabulary size is smaller than required_chars. 10 vs 64. Increase ...")
+    'the text has 64 characters, so more than 64 are needed; raise pieces (--set pieces=…)'
     """
     if most := re.search(r"value <= (\d+)", reason):
-        return f"at most {most[1]} (pieces={most[1]})"
+        return f"at most {most[1]} are possible; set pieces={most[1]} (--set pieces={most[1]})"
     if least := re.search(r"required_chars\. \d+ vs (\d+)", reason):
-        return f"more than {least[1]} are needed, its characters alone (pieces=…)"
+        return f"the text has {least[1]} characters, so more than {least[1]} are needed; raise pieces (--set pieces=…)"
     return reason
 
 

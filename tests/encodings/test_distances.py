@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gape import Graph
 from gape.encodings import Degree, Pairs, ShortestPath, sequence_graph
-from gape.graph.batching import FEW_ENTRIES, even_bounds
+from gape.graph.batching import MIN_TABLE_ELEMENTS, padding_bounds
 from gape.linalg.hops import hop_distances
 from tests.encodings.samples import batch_of, random_graph
 from tests.graphs import drawn_graphs
@@ -62,8 +62,8 @@ def test_columns_are_worked_on_piece_by_piece(monkeypatch):
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=60))
 def test_runs_of_graphs_are_whole_and_not_mostly_padding(sizes):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gape.graph.batching.FEW_ENTRIES", 20)
-        bounds = even_bounds(sizes)
+        patch.setattr("gape.graph.batching.MIN_TABLE_ELEMENTS", 20)
+        bounds = padding_bounds(sizes)
     assert [bounds[0], bounds[-1]] == [0, len(sizes)]
     for first, last in pairwise(bounds):
         run = sizes[first:last]
@@ -82,7 +82,7 @@ def test_a_large_graph_among_small_ones_does_not_widen_their_tables(monkeypatch)
 
     monkeypatch.setattr("gape.encodings.shortest_path.hop_distances", noted)
     found = ShortestPath()(Graph.union(graphs))
-    assert sum(tables) < 2 * len(found.values) + 2 * FEW_ENTRIES
+    assert sum(tables) < 2 * len(found.values) + 2 * MIN_TABLE_ELEMENTS
     near, far = ShortestPath()(small).matrices()[0], ShortestPath()(large).matrices()[0]
     for matrix, graph in zip(found.matrices(), graphs, strict=True):
         assert torch.equal(matrix, far if graph is large else near)

@@ -16,7 +16,7 @@ def values(graph: gape.Graph, name: str) -> torch.Tensor:
 @pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning", "ignore::gape.solvers.LeastSquaresWarning")
 @pytest.mark.parametrize("name", names())
 def test_encodings_do_not_depend_on_the_number_of_threads(name, monkeypatch):
-    monkeypatch.setattr("gape.graph.batching.PART_NODES", 40)
+    monkeypatch.setattr("gape.graph.batching.MAX_PART_NODES", 40)
     graph = gape.Graph.union([sequence_graph("cycle", 3 + i % 9) for i in range(60)])
     before = torch.get_num_threads()
     try:

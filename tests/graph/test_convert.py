@@ -62,7 +62,7 @@ def test_pyg_data_with_a_batch_vector_keeps_the_boundaries():
     index = torch.tensor([[0, 2], [1, 3]])
     graph = as_graph(Data(edge_index=index, num_nodes=4, batch=torch.tensor([0, 0, 1, 1])))
     assert graph.ptr.tolist() == [0, 2, 4]
-    with pytest.raises(ValueError, match=r"batch must be ascending.*node 2 is of graph 0 and the node before it of 1"):
+    with pytest.raises(ValueError, match=r"batch must be ascending: node 2 belongs to graph 0, the node before it to"):
         as_graph(Data(edge_index=index, num_nodes=4, batch=torch.tensor([0, 1, 0, 1])))
 
 
@@ -151,7 +151,7 @@ def test_bad_pyg_input_is_quoted():
     with pytest.raises(ValueError, match=r"num_nodes=2, but edge 1 is \[1, 2\]"):
         as_graph(Data(edge_index=index, num_nodes=2))
     dataset = InMemory([Data(edge_index=index, num_nodes=3)] * 2)
-    with pytest.raises(ValueError, match="empty data set"):
+    with pytest.raises(ValueError, match="empty dataset"):
         as_graph(dataset[[]])
     with pytest.raises(ValueError, match=r"2 graphs does not say how many nodes.*edge_index.*set num_nodes"):
         as_graph(InMemory([Data(edge_index=index, y=torch.ones(1))] * 2))
@@ -167,7 +167,7 @@ def test_bad_pyg_input_is_quoted():
 def test_an_edge_of_a_collated_data_set_does_not_slip_into_another_graph(edge):
     good = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=5)
     bad = Data(edge_index=torch.tensor(edge)[:, None], num_nodes=2)
-    with pytest.raises(ValueError, match=rf"graph 1 of the data set has 2 nodes, but an edge \[{edge[0]}, {edge[1]}\]"):
+    with pytest.raises(ValueError, match=rf"graph 1 of the dataset has 2 nodes, but an edge \[{edge[0]}, {edge[1]}\]"):
         as_graph(InMemory([good, bad, good]))
 
 

@@ -149,8 +149,8 @@ def test_ids_far_beyond_the_edges_are_refused_unless_the_nodes_are_counted():
 
 
 def test_more_edges_may_name_more_nodes(monkeypatch):
-    monkeypatch.setattr("gape.graph.validate.FREE_NODES", 10)
-    monkeypatch.setattr("gape.graph.validate.NODES_PER_EDGE", 5)
+    monkeypatch.setattr("gape.graph.validate.MAX_INFERRED_NODES", 10)
+    monkeypatch.setattr("gape.graph.validate.MAX_NODES_PER_EDGE", 5)
     assert Graph.from_edges([(0, 1), (0, 19)]).num_nodes == 20
     with pytest.raises(ValueError, match="node ids run to 20 with 2 edges"):
         Graph.from_edges([(0, 1), (0, 20)])
@@ -282,7 +282,7 @@ def test_a_slice_of_a_batch_is_the_graph_itself_in_any_order_of_edges(drawn, see
 
 @given(drawn_graphs(max_graphs=8), st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 8))
 def test_parts_are_whole_graphs_in_order(drawn, seed, part_nodes, part_edges):
-    limits = {"PART_NODES": part_nodes, "PART_EDGES": part_edges}
+    limits = {"MAX_PART_NODES": part_nodes, "MAX_PART_EDGES": part_edges}
     with pytest.MonkeyPatch.context() as patch:
         for name, value in limits.items():
             patch.setattr(f"gape.graph.batching.{name}", value)

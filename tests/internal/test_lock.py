@@ -1,49 +1,57 @@
-"""One at a time, also where the file that is held goes and comes."""
+"""One process or thread at a time holds a lock."""
 
-import fcntl
-import os
+import subprocess
+import sys
 import threading
 
 import pytest
+from filelock import Timeout
 
-from gape._internal.files import locked, waiting
+from gape._internal.files import file_lock, folder_lock
 
 SECONDS = 20  # until a thread that never gets there fails the test
 
-
-@pytest.fixture
-def arrivals(monkeypatch):
-    """A semaphore that counts the threads that have opened the file and are about to hold it."""
-    arrived, flock = threading.Semaphore(0), fcntl.flock
-
-    def told(file, how):
-        arrived.release()
-        flock(file, how)
-
-    monkeypatch.setattr("gape._internal.files.fcntl.flock", told)
-    return arrived
+HOLD = """
+import sys, time
+from pathlib import Path
+from gape._internal.files import file_lock
+with file_lock(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
 
 
-def test_who_waited_for_a_file_that_was_removed_holds_the_new_one(tmp_path, arrivals):
+def test_a_second_holder_waits_until_the_first_lets_go(tmp_path):
     path, holds, leave = tmp_path / "lock", threading.Event(), threading.Event()
 
     def second():
-        with waiting(path):
+        with file_lock(path):
             holds.set()
             assert leave.wait(SECONDS)
 
     thread = threading.Thread(target=second)
-    with waiting(path):
-        assert arrivals.acquire(timeout=SECONDS)
+    with file_lock(path):
         thread.start()
-        assert arrivals.acquire(timeout=SECONDS)  # the second one has opened the file that the first one removes
-        assert not holds.is_set()
+        assert not holds.wait(0.2)
     assert holds.wait(SECONDS)
-    with pytest.raises(BlockingIOError), waiting(path, patient=False):
+    with pytest.raises(Timeout), file_lock(path, wait=False):
         pass
     leave.set()
     thread.join(SECONDS)
-    assert os.listdir(tmp_path) == []
+    with file_lock(path, wait=False):
+        pass
+
+
+def test_a_killed_process_frees_its_lock(tmp_path):
+    path = tmp_path / "lock"
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(Timeout), file_lock(path, wait=False):
+            pass
+        holder.kill()
+        holder.wait()
+        with file_lock(path, wait=False):
+            pass
 
 
 def test_many_at_once_take_turns(tmp_path):
@@ -51,8 +59,8 @@ def test_many_at_once_take_turns(tmp_path):
     count.write_text("0")
 
     def add():
-        for _ in range(50):
-            with waiting(tmp_path / "lock"):
+        for _ in range(10):
+            with file_lock(tmp_path / "lock"):
                 count.write_text(str(int(count.read_text()) + 1))
 
     threads = [threading.Thread(target=add) for _ in range(4)]
@@ -60,12 +68,17 @@ def test_many_at_once_take_turns(tmp_path):
         thread.start()
     for thread in threads:
         thread.join(SECONDS)
-    assert count.read_text() == "200"
+    assert count.read_text() == "40"
 
 
 def test_a_folder_is_free_again_after_a_failure(tmp_path):
-    with pytest.raises(KeyError), locked(tmp_path):
+    with pytest.raises(KeyError), folder_lock(tmp_path):
         raise KeyError
-    with locked(tmp_path), pytest.raises(ValueError, match="is being run by another process"), locked(tmp_path):
+    with (
+        folder_lock(tmp_path),
+        pytest.raises(ValueError, match="is being run by another process"),
+        folder_lock(tmp_path),
+    ):
         pass
-    assert os.listdir(tmp_path) == []
+    with folder_lock(tmp_path):
+        pass

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import gape
-from gape.graph.batching import near_sizes
+from gape.graph.batching import group_by_size
 from gape.solvers import FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
 from gape.solvers.problem import Problem
 from tests.solvers.oracle import dense_adjacency, kronecker_system, kronecker_weights
@@ -335,7 +335,7 @@ def test_singular_undirected_graphs_are_settled_together_and_get_the_pseudo_inve
 
 @pytest.mark.parametrize("damping", [0.02, 0.9])
 def test_inference_mode_gives_the_same_weights_and_leaves_the_graph_fit_for_training(damping, monkeypatch):
-    monkeypatch.setattr("gape.graph.batching.PART_NODES", 50)
+    monkeypatch.setattr("gape.graph.batching.MAX_PART_NODES", 50)
     automaton = gape.Automaton.random(states=3, damping=damping)
     expected = gape.solve(automaton, [TRIANGLE] * 60, matrix="random_walk").weights
     graph = gape.Graph.union([gape.Graph(TRIANGLE.edge_index, 3)] * 60)
@@ -395,7 +395,7 @@ def test_krylov_on_trees_is_as_exact_as_it_says():
 def test_graphs_of_many_sizes_are_padded_in_groups_and_come_back_in_their_order(undirected):
     rng = random.Random(0)
     sizes = [rng.randint(1, 40) for _ in range(1000)]
-    groups = near_sizes(torch.tensor(sizes))
+    groups = group_by_size(torch.tensor(sizes))
     assert len(groups) > 1
     assert sorted(torch.cat(groups).tolist()) == list(range(1000))
     graphs = [gape.as_graph(nx.gnp_random_graph(n, 0.3, seed=i, directed=not undirected)) for i, n in enumerate(sizes)]

@@ -155,7 +155,7 @@ def test_renumbering_the_nodes_renumbers_the_weights(data):
 
 
 def test_many_small_graphs_are_cut_into_parts_and_put_together_again(monkeypatch):
-    monkeypatch.setattr("gape.graph.batching.PART_NODES", 50)
+    monkeypatch.setattr("gape.graph.batching.MAX_PART_NODES", 50)
     rng = np.random.default_rng(0)
     graphs_ = [
         gape.Graph.from_edges(rng.integers(0, n, (2 * n, 2)), num_nodes=int(n), undirected=True)

@@ -56,7 +56,7 @@ def test_a_bound_of_the_radius_is_one_though_walks_begin_at_few_nodes():
 
 
 def test_a_batch_in_parts_with_graphs_of_every_kind_is_solved_as_each_alone(monkeypatch):
-    monkeypatch.setattr("gape.graph.batching.PART_NODES", 30)
+    monkeypatch.setattr("gape.graph.batching.MAX_PART_NODES", 30)
     path = gape.as_graph(nx.path_graph(12, create_using=nx.DiGraph))
     empty = gape.Graph(torch.zeros(2, 0, dtype=torch.int64), 0)
     graphs = [DIRECTED, path, empty, UNDIRECTED, path, DIRECTED, gape.Graph(empty.edge_index, 3)]

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic file replacement, inter-process locks and the cache folder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 #: Exceptions that reading a damaged ``.npz`` file raises: cut short, or with changed bits.
 NPZ_ERRORS = (
@@ -27,7 +29,7 @@ NPZ_ERRORS = (
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that no file can be put at, before the work of which the file is the end.
+    """Raise if no file can be written at ``path``; call it before the work whose result goes there.
 
     Example:
         >>> check_writable("/dev/null")
@@ -43,11 +45,10 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path in the same folder, renamed to ``path`` if the block ends well and removed if it does not.
+    """Write a file whole or not at all: yield a temporary path in the same folder, renamed to ``path`` on success.
 
-    Renaming within a folder is one step for the file system: other processes see the old file or the new one. What
-    was written is on the disk before, so that after a failure of power, too, it is one of them. The name is our own
-    and not of :mod:`tempfile`, whose files others may not read.
+    The rename is atomic, and the data is flushed to disk first, so that other processes, and a restart after a power
+    failure, see the old file or the new one. :mod:`tempfile` is not used because other users may not read its files.
 
     Example:
         >>> import tempfile
@@ -69,74 +70,41 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks; there it is up to the user
-    fcntl = None  # type: ignore[assignment]
-
-
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder of a run, or complain that another process does.
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Lock a run folder for this process; raise a ``ValueError`` if another process holds it.
 
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with locked(Path(folder)):
-        ...         with locked(Path(folder)):
+        ...     with folder_lock(Path(folder)):
+        ...         with folder_lock(Path(folder)):
         ...             pass
         Traceback (most recent call last):
         ValueError: ... is being run by another process; wait for it, or take another folder
     """
     try:
-        with waiting(folder / ".lock", patient=False):
+        with file_lock(folder / ".lock", wait=False):
             yield
-    except BlockingIOError as error:
+    except Timeout as error:
         raise ValueError(f"{folder} is being run by another process; wait for it, or take another folder") from error
 
 
-@contextmanager
-def waiting(path: Path, *, patient: bool = True) -> Iterator[None]:
-    """Hold a file that is there only for that; wait for whoever holds it, or raise ``BlockingIOError``.
+def file_lock(path: Path, *, wait: bool = True) -> FileLock:
+    """Return an inter-process lock on ``path``, a context manager; released when the process exits.
 
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with waiting(Path(folder, ".lock")):
-        ...         print(os.listdir(folder))
-        ...     print(os.listdir(folder))
-        ['.lock']
-        []
+    Args:
+        path: of the lock file, which has no other use; it may stay behind.
+        wait: whether to wait for another holder, or raise :class:`filelock.Timeout` at once.
     """
-    if fcntl is None:
-        yield
-        return
-    how = fcntl.LOCK_EX if patient else fcntl.LOCK_EX | fcntl.LOCK_NB
-    held = False
-    while not held:
-        with open(path, "w", encoding="utf-8") as file:
-            fcntl.flock(file, how)
-            # Whoever held it has removed it: another process may hold a new file by now.
-            if held := _is_at(path, file.fileno()):
-                try:
-                    yield
-                finally:
-                    path.unlink(missing_ok=True)
-
-
-def _is_at(path: Path, file: int) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(file))
-    except FileNotFoundError:
-        return False
+    return FileLock(path, timeout=-1 if wait else 0)
 
 
 def cache_folder(kind: str) -> Path:
-    """The folder of cached things of a kind, such as ``"encodings"`` or ``"data"``.
+    """Return the cache folder of one kind of data, such as ``"encodings"`` or ``"data"``; it need not exist yet.
 
-    It lies in the folder that the environment variable ``GAPE_CACHE`` names; without it, in ``gape`` in the platform's
-    folder for caches: ``$XDG_CACHE_HOME`` or ``~/.cache``, on macOS ``~/Library/Caches``, on Windows
-    ``%LOCALAPPDATA%``. Made by whoever writes there first.
+    It lies in ``$GAPE_CACHE`` if that is set, otherwise in ``gape`` below the platform's cache folder:
+    ``$XDG_CACHE_HOME`` or ``~/.cache``, on macOS ``~/Library/Caches``, on Windows ``%LOCALAPPDATA%``.
 
     Example:
         >>> cache_folder("encodings").name

@@ -1,4 +1,4 @@
-"""Independent pieces of work side by side."""
+"""A thread pool for independent pieces of tensor work."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ R = TypeVar("R")
 def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """``[function(item) for item in items]`` with as many threads as PyTorch uses, one PyTorch thread in each.
 
-    Many small tensor operations gain nothing from threads inside each, and nearly everything from doing two pieces at
-    once: PyTorch lets go of the interpreter while it computes. Gradients are not recorded in the threads. The number
-    of threads changes no result, since no piece looks at another.
+    Small tensor operations gain nothing from threads inside each of them, but PyTorch releases the GIL while it
+    computes, so pieces of work run side by side. Gradients are not recorded in the threads. The pieces are
+    independent, so the number of threads changes no result.
 
     Example:
         >>> map_threads(lambda x: x + 1, [1, 2, 3])
@@ -38,5 +38,5 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         with ThreadPoolExecutor(min(threads, len(items))) as pool:
             return list(pool.map(alone, items))
     finally:
-        # The setting is each thread's own, but a thread's last word is the default for threads yet to come.
+        # The setting is per thread, but the last one set is the default of threads started later.
         torch.set_num_threads(threads)

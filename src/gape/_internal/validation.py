@@ -1,4 +1,4 @@
-"""What the user gave, as a tensor or a number, or an error that quotes it."""
+"""Convert and validate user input; errors quote the value, the expectation and its name."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from torch import Tensor
 
 
 def as_tensor(value: Any, name: str) -> Tensor:
-    """A tensor of the same numbers: a tensor itself, else a NumPy array or (nested) list of numbers.
+    """Convert a tensor, NumPy array or nested list of numbers to a tensor.
 
     Example:
         >>> as_tensor([[1, 2], [3, 4]], "weights").shape
         torch.Size([2, 2])
     """
     if isinstance(value, Tensor):
-        # PyG's EdgeIndex answers some operations in its own way; it holds a plain tensor.
+        # PyG's EdgeIndex overrides some operations; unwrap it.
         plain: Tensor = value.as_tensor() if hasattr(value, "as_tensor") else value
         return plain
     try:
         array = np.asarray(value, order="C")
-        # PyTorch has no read-only memory; it would warn and share it.
+        # PyTorch has no read-only tensors: it would warn and share the memory.
         return torch.as_tensor(array if array.flags.writeable else array.copy())
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name} must be an array of numbers, got {reprlib.repr(value)}") from error
 
 
 def check_finite(tensor: Tensor, name: str) -> None:
-    """Refuse a tensor that holds infinity or NaN."""
+    """Raise if a tensor holds infinity or NaN."""
     finite = torch.isfinite(tensor.detach())
     if not bool(finite.all()):
         place = (~finite).nonzero()[0].tolist()
@@ -40,23 +40,23 @@ def check_finite(tensor: Tensor, name: str) -> None:
 
 
 def check_batch(batch: Tensor) -> None:
-    """Refuse what is not the number of each node's graph, ascending."""
+    """Validate PyG's ``batch`` vector: the graph number of every node, ascending."""
     if not isinstance(batch, Tensor) or batch.dim() != 1 or batch.dtype not in (torch.int64, torch.int32):
         got = f"{batch.dtype} of shape {list(batch.shape)}" if isinstance(batch, Tensor) else type(batch).__name__
-        raise ValueError(f"batch must be a tensor [n] of whole numbers, the graph of every node, got {got}")
+        raise ValueError(f"batch must be an integer tensor [n] with the graph number of every node, got {got}")
     if batch.numel() and int(batch[0]) < 0:
-        raise ValueError(f"batch must hold numbers of graphs from 0, got {int(batch[0])}")
+        raise ValueError(f"batch must hold graph numbers from 0, got {int(batch[0])}")
     falls = (batch.diff() < 0).nonzero()
     if len(falls):
         at = int(falls[0]) + 1
         raise ValueError(
-            f"batch must be ascending, so that the nodes of a graph lie together; node {at} is of graph "
-            f"{int(batch[at])} and the node before it of {int(batch[at - 1])}: sort the nodes"
+            f"batch must be ascending: node {at} belongs to graph {int(batch[at])}, "
+            f"the node before it to graph {int(batch[at - 1])}; sort the nodes by graph"
         )
 
 
 def whole_number(value: Any, name: str, at_least: int, at_most: int = 2**63 - 1) -> int:
-    """An ``int`` in ``at_least … at_most``."""
+    """Return ``value`` as an ``int`` within ``at_least … at_most``, or raise."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise ValueError(f"{name} must be a whole number, got {value!r}")
     if not at_least <= value <= at_most:
@@ -66,12 +66,12 @@ def whole_number(value: Any, name: str, at_least: int, at_most: int = 2**63 - 1)
 
 
 def seed_number(value: Any) -> int:
-    """A seed: any 64-bit integer."""
+    """Return a seed: any 64-bit integer."""
     return whole_number(value, "seed", -(2**63))
 
 
 def finite_number(value: Any, name: str) -> float:
-    """A ``float`` that is neither infinite nor NaN."""
+    """Return ``value`` as a finite ``float``, or raise."""
     try:
         number = float(value)
     except (TypeError, ValueError) as error:
@@ -82,7 +82,7 @@ def finite_number(value: Any, name: str) -> float:
 
 
 def positive(value: Any, name: str) -> int:
-    """An ``int`` of at least 1."""
+    """Return ``value`` as an ``int`` of at least 1, or raise."""
     return whole_number(value, name, at_least=1)
 
 
@@ -113,7 +113,7 @@ def check_one_of(choices: tuple[str, ...], **settings: str) -> None:
 
 
 def indices(values: Any, name: str, below: int) -> tuple[int, ...]:
-    """Whole numbers in ``0 … below - 1``, sorted, each once."""
+    """Return distinct whole numbers in ``0 … below - 1``, sorted, or raise."""
     try:
         return tuple(sorted({whole_number(value, name, 0, below - 1) for value in values}))
     except (TypeError, ValueError) as error:
@@ -123,12 +123,12 @@ def indices(values: Any, name: str, below: int) -> tuple[int, ...]:
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def typed(text: str, hint: Any, name: str) -> Any:
-    """What a text means for a value of that type; names of a ``torch.dtype`` stay text.
+def parse_setting(text: str, hint: Any, name: str) -> Any:
+    """Parse the text of a setting as the type of its annotation; names of a ``torch.dtype`` stay text.
 
-    >>> typed("true", bool, "x"), typed("3", int, "x"), typed("1e-3", float, "x"), typed("none", int | None, "x")
-    (True, 3, 0.001, None)
-    >>> typed("many", int, "layers")
+    >>> parse_setting("true", bool, "x"), parse_setting("1e-3", float, "x"), parse_setting("none", int | None, "x")
+    (True, 0.001, None)
+    >>> parse_setting("many", int, "layers")
     Traceback (most recent call last):
     ValueError: layers must be a whole number, got 'many'
     """
@@ -138,7 +138,7 @@ def typed(text: str, hint: Any, name: str) -> Any:
         return text
     if NoneType in get_args(hint):
         rest = next(kind for kind in get_args(hint) if kind is not NoneType)
-        return None if text.lower() in ("", "none") else typed(text, rest, name)
+        return None if text.lower() in ("", "none") else parse_setting(text, rest, name)
     if hint is bool:
         if text.lower() not in _BOOLEANS:
             raise ValueError(f"{name} must be true or false, got {text!r}")

@@ -1,16 +1,16 @@
-"""Warnings that point at the caller's line, however deep inside the library they arise."""
+"""Warnings that point at the caller's line instead of a line of this library."""
 
 from __future__ import annotations
 
 import sys
 import warnings
 
-# A caller is whoever is none of these: transforms are called by PyG, layers by PyTorch.
+# Frames of these packages are skipped: transforms are called by PyG, layers by PyTorch.
 _INSIDE = ("gape", "torch", "torch_geometric")
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line outside the library that led here."""
+    """Warn at the innermost line outside this library, PyTorch and PyG."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _INSIDE:
         frame, level = frame.f_back, level + 1

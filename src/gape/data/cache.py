@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from gape._internal.files import cache_folder, replacing, waiting
+from gape._internal.files import cache_folder, file_lock, replacing
 from gape.data.flat import FlatGraphs
 
 Piece = TypeVar("Piece")
@@ -87,7 +87,7 @@ def cached(settings: object, make: Callable[[], FlatGraphs], folder: Path | None
     if path.is_file():
         return read_graphs(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with waiting(path.with_suffix(".lock")):
+    with file_lock(path.with_suffix(".lock")):
         if path.is_file():  # another process has made it meanwhile
             return read_graphs(path)
         graphs = make()

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from gape.data.dataset import GraphDataset
-from gape.data.flat import Array, FlatGraphs, pointers
+from gape.data.flat import Array, FlatGraphs, offsets
 from gape.data.folder import data_folder, find_file, missing_file
 from gape.data.published import pyg_csl
 from gape.data.split import Split
@@ -121,8 +121,8 @@ class CSL:
 def _graphs(edges: Array, labels: Array) -> FlatGraphs:
     count, per_graph, _ = edges.shape
     return FlatGraphs(
-        node_ptr=pointers([NODES] * count),
-        edge_ptr=pointers([per_graph] * count),
+        node_ptr=offsets([NODES] * count),
+        edge_ptr=offsets([per_graph] * count),
         edges=edges.reshape(-1, 2).astype(np.int16),
         x=np.zeros((count * NODES, 1), dtype=np.int64),
         y=labels.astype(np.int64),

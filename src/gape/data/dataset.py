@@ -11,7 +11,7 @@ from torch import Tensor
 from gape.data.flat import FlatGraphs
 from gape.data.split import Split
 from gape.data.task import Level, Measure, Task
-from gape.graph.batching import pointers
+from gape.graph.batching import offsets
 
 try:
     from torch_geometric.data import Batch, Data, InMemoryDataset
@@ -111,7 +111,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         # A self-loop is its own reverse: keep column 2i, drop column 2i+1.
         keep = torch.ones(2 * len(loops), dtype=torch.bool)
         keep[1::2] = ~loops
-        kept_before = pointers(keep.long())
+        kept_before = offsets(keep.long())
         self._data.edge_index = self._data.edge_index[:, keep]
         self.slices["edge_index"] = kept_before[self.slices["edge_index"]]
         if "edge_attr" in self.slices:
@@ -207,7 +207,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """
         positions = self._positions(indices)
         node_counts = self._rows("x", positions)[1]
-        ptr = pointers(node_counts)
+        ptr = offsets(node_counts)
         parts: dict[str, Tensor] = {}
         for key in self.slices:
             rows, counts = self._rows(key, positions)

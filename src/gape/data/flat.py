@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def pointers(counts: Array | Sequence[int]) -> NDArray[np.int64]:
+def offsets(counts: Array | Sequence[int]) -> NDArray[np.int64]:
     """Where each of several blocks of the given lengths starts, and where the last one ends.
 
-    >>> pointers([2, 0, 3]).tolist()
+    >>> offsets([2, 0, 3]).tolist()
     [0, 2, 2, 5]
     """
     return np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))]).astype(np.int64)
 
 
 def _lengths(ptr: Array) -> NDArray[np.int64]:
-    wide = ptr.astype(np.int64)  # pointers may come as unsigned numbers, whose differences would wrap
+    wide = ptr.astype(np.int64)  # offsets may come as unsigned numbers, whose differences would wrap
     lengths: NDArray[np.int64] = wide[1:] - wide[:-1]
     return lengths
 
@@ -91,12 +91,12 @@ class FlatGraphs:
     def from_edges(cls, sizes: Sequence[int], edges: Iterable[Any], y: Array, x: Array | None = None) -> "FlatGraphs":
         """Join one edge list a graph. Without ``x`` every node carries the single real feature 1."""
         blocks = [np.asarray(block).reshape(-1, 2) for block in edges]
-        node_ptr = pointers(sizes)
+        node_ptr = offsets(sizes)
         joined = np.concatenate(blocks) if blocks else np.zeros((0, 2))
         small = np.int16 if max(sizes, default=0) <= np.iinfo(np.int16).max else np.int64
         return cls(
             node_ptr=node_ptr,
-            edge_ptr=pointers([len(block) for block in blocks]),
+            edge_ptr=offsets([len(block) for block in blocks]),
             edges=joined.astype(small),
             x=np.ones((int(node_ptr[-1]), 1), dtype=np.float32) if x is None else x,
             y=y,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gape.data.flat import Array, FlatGraphs, pointers
+from gape.data.flat import Array, FlatGraphs, offsets
 from gape.io.smiles import rdkit
 
 #: Categories of the nine columns of atom features, for :class:`gape.nn.NodeInput`: atomic number, chirality, degree
@@ -86,8 +86,8 @@ def molecules(smiles: Sequence[str]) -> FlatGraphs:
     parts = [molecule(text) for text in smiles]
     atoms, bonds, kinds = zip(*parts, strict=True)
     return FlatGraphs(
-        node_ptr=pointers([len(block) for block in atoms]),
-        edge_ptr=pointers([len(block) for block in bonds]),
+        node_ptr=offsets([len(block) for block in atoms]),
+        edge_ptr=offsets([len(block) for block in bonds]),
         edges=np.concatenate(bonds),
         x=np.concatenate(atoms),
         y=np.zeros(len(parts), dtype=np.float32),

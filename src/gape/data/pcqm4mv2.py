@@ -17,7 +17,7 @@ import torch
 
 from gape.data.cache import Kept, cached, parts_folder
 from gape.data.dataset import GraphDataset
-from gape.data.flat import Array, FlatGraphs, pointers
+from gape.data.flat import Array, FlatGraphs, offsets
 from gape.data.folder import data_folder, find_file, missing_file
 from gape.data.molecules import ATOM_CATEGORIES, molecules
 from gape.data.parallel import map_pieces
@@ -180,8 +180,8 @@ def _convert(path: Path, limit: int, processes: int, show: bool, keep: Path | No
     work, numbered = Kept(molecules, keep), list(enumerate(pieces))
     blocks = map_pieces(work, numbered, title=title, weights=weights, processes=processes, show=show)
     return FlatGraphs(
-        node_ptr=pointers(np.concatenate([block.node_counts for block in blocks])),
-        edge_ptr=pointers(np.concatenate([block.edge_counts for block in blocks])),
+        node_ptr=offsets(np.concatenate([block.node_counts for block in blocks])),
+        edge_ptr=offsets(np.concatenate([block.edge_counts for block in blocks])),
         edges=np.concatenate([block.edges for block in blocks]),
         x=np.concatenate([block.x for block in blocks]),
         y=np.array(gaps, dtype=np.float32),

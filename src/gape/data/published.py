@@ -13,7 +13,7 @@ import torch
 
 from gape._internal.files import cache_folder
 from gape.data.dataset import GraphDataset
-from gape.data.flat import FlatGraphs, pointers
+from gape.data.flat import FlatGraphs, offsets
 from gape.data.split import Split
 from gape.data.task import Task
 
@@ -53,8 +53,8 @@ def flat_from_pyg(graphs: Iterable[Any], task: Task) -> FlatGraphs:
         if data.edge_attr is not None:
             bonds.append(data.edge_attr[once].numpy())
     return FlatGraphs(
-        node_ptr=pointers(sizes),
-        edge_ptr=pointers([len(block) for block in edges]),
+        node_ptr=offsets(sizes),
+        edge_ptr=offsets([len(block) for block in edges]),
         edges=np.concatenate(edges),
         x=np.concatenate(features),
         y=np.concatenate(targets).astype(np.float32 if task.regression else np.int64),

@@ -18,7 +18,7 @@ from gape.automaton import Automaton
 from gape.encodings.certificate import certified
 from gape.encodings.readout import Readout, check
 from gape.encodings.run_lengths import RunLengths, weigh
-from gape.graph.batching import Block, blocks, refuse_above, spread_rows
+from gape.graph.batching import Block, blocks, check_memory, scatter_rows
 from gape.graph.convert import as_graph
 from gape.linalg.powers import PowerDiagonals
 from gape.solvers import Solution
@@ -63,12 +63,12 @@ def closed(
     automaton = automaton.to(graph.device, torch.float64)
     readouts = [Readout.of(automaton, part, matrix, on_singular) for part in graph.parts]
     needed = max(readout.bytes_needed(pairs=False) for readout in readouts)
-    refuse_above(memory, needed, f"the closed readout on a graph of {largest} nodes", "raise memory to allow it")
+    check_memory(memory, needed, f"the closed readout on a graph of {largest} nodes", "raise memory to allow it")
     weights = []
     for readout in readouts:
         rows = torch.zeros(readout.walk.num_nodes, automaton.states, dtype=out_type, device=graph.device)
         for block in blocks(readout.walk):
-            spread_rows(rows, block, _read(readout, block))
+            scatter_rows(rows, block, _read(readout, block))
         readout.certificate.add_weights(rows, readout.walk.adjacency.sizes)
         weights.append(rows)
     return certified(torch.cat(weights), [readout.certificate for readout in readouts], on_singular)

@@ -15,7 +15,7 @@ from torch import Tensor
 from gape._internal.threads import map_threads
 from gape._internal.validation import check_at_least, check_one_of
 from gape.encodings.base import NodeEncoding
-from gape.graph.batching import Block, blocks, spread_rows
+from gape.graph.batching import Block, blocks, scatter_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.validate import check_nonnegative
@@ -233,7 +233,7 @@ def _count_components(matrix: Tensor) -> int:
 def _write(values: Tensor, vectors: Tensor, block: Block, theta: Tensor, basis: Tensor) -> None:
     found, k = theta.shape[1], values.shape[1]
     values[block.graphs] = torch.nn.functional.pad(theta, (0, k - found), value=torch.nan)
-    spread_rows(vectors, block, torch.nn.functional.pad(fix_signs(basis), (0, k - found)))
+    scatter_rows(vectors, block, torch.nn.functional.pad(fix_signs(basis), (0, k - found)))
 
 
 def _of_large_graph(graph: Graph, k: int, laplacian: LaplacianMatrix, trivial: bool) -> Eigenpairs:

@@ -17,7 +17,7 @@ from gape._internal.validation import check_at_least, check_one_of
 from gape.encodings.base import NodeEncoding, PairEncoding
 from gape.encodings.pairs import Pairs, empty_pairs, spread_pairs
 from gape.encodings.readout import symmetrised
-from gape.graph.batching import Block, blocks, refuse_above, spread_rows
+from gape.graph.batching import Block, blocks, check_memory, scatter_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.validate import check_nonnegative
@@ -62,7 +62,7 @@ class PageRank(PairEncoding):
     def __call__(self, graph: Any) -> Pairs:
         graph = as_graph(graph)
         pairs, largest = int(graph.sizes.square().sum()), int(graph.sizes.max())
-        refuse_above(
+        check_memory(
             self.memory,
             pairs * self.dtype.itemsize + 6 * 8 * largest**2,
             f"PageRank between {pairs} pairs of nodes",
@@ -116,11 +116,11 @@ class PageRankPowers(NodeEncoding):
     def rows(self, graph: Graph) -> Tensor:
         largest = int(graph.sizes.max())
         what = f"PageRankPowers on a graph of {largest} nodes"
-        refuse_above(self.memory, 9 * 8 * largest**2, what, "raise memory to allow it")
+        check_memory(self.memory, 9 * 8 * largest**2, what, "raise memory to allow it")
         walk = nonnegative_walk(graph, "PageRankPowers")
         out = torch.zeros(graph.num_nodes, self.powers, dtype=torch.float64, device=graph.device)
         for block in blocks(walk):
-            spread_rows(out, block, self._diagonals(block, walk))
+            scatter_rows(out, block, self._diagonals(block, walk))
         if not self.scale:
             return out
         low, high = out.aminmax(dim=1, keepdim=True)

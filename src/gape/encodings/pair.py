@@ -18,7 +18,7 @@ from gape.encodings.certificate import certified
 from gape.encodings.pairs import empty_pairs, spread_pairs
 from gape.encodings.readout import Readout, check
 from gape.encodings.run_lengths import RunLengths, weigh
-from gape.graph.batching import ENTRIES, Block, blocks, refuse_above
+from gape.graph.batching import BLOCK_ELEMENTS, Block, blocks, check_memory
 from gape.graph.convert import as_graph
 from gape.solvers import Solution
 from gape.solvers.problem import rounded_dtype
@@ -51,7 +51,7 @@ def pair(
     automaton = automaton.to(graph.device, torch.float64)
     pairs, k = int(graph.sizes.square().sum()), automaton.states
     readouts = [Readout.of(automaton, part, matrix, on_singular) for part in graph.parts]
-    refuse_above(
+    check_memory(
         memory,
         pairs * k * out_type.itemsize + max(readout.bytes_needed(pairs=True) for readout in readouts),
         f"the pair readout of {k} states on {pairs} pairs of nodes",
@@ -60,7 +60,7 @@ def pair(
     weights = []
     for readout in readouts:
         out = empty_pairs(readout.walk.adjacency, k, dtype=out_type)
-        for block in blocks(readout.walk, entries=ENTRIES // k):
+        for block in blocks(readout.walk, entries=BLOCK_ELEMENTS // k):
             spread_pairs(out, block, _read(readout, block))
         readout.certificate.add_weights(out.values, out.sizes.square())
         weights.append(out.values)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gape.graph.adjacency import Adjacency
-from gape.graph.batching import Block, pointers
+from gape.graph.batching import Block, offsets
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +50,7 @@ class Pairs:
     @property
     def ptr(self) -> Tensor:
         """``[graphs + 1]``: where each graph's entries begin."""
-        return pointers(self.sizes.square())
+        return offsets(self.sizes.square())
 
     def matrices(self) -> list[Tensor]:
         """One ``[n, n, …]`` per graph; views, not copies."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gape._internal.validation import check_at_least, positive, seed_number, whole_number
 from gape.encodings.base import NodeEncoding
-from gape.graph.batching import blocks, dense_parts, refuse_above, spread_rows
+from gape.graph.batching import blocks, check_memory, dense_parts, scatter_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.walk_matrix import WalkMatrix
@@ -57,7 +57,7 @@ class RandomWalk(NodeEncoding):
     def rows(self, graph: Graph) -> Tensor:
         largest = int(graph.sizes.max()) if graph.num_graphs else 0
         diagonals = PowerDiagonals(self.length, self.dtype)
-        refuse_above(
+        check_memory(
             self.memory,
             (diagonals.small + diagonals.giant + 3) * largest**2 * self.dtype.itemsize,
             f"RandomWalk on a graph of {largest} nodes, dense after a few steps,",
@@ -68,7 +68,7 @@ class RandomWalk(NodeEncoding):
         walk = graph.walk("adjacency") if graph.edge_weight is None else _return_walk(graph)
         for block in blocks(walk, dtype=self.dtype, multiple=4, entries=BLOCK_ELEMENTS):
             symmetric = _normalise(block.matrices) if walk.name == "adjacency" else walk.name == "symmetric"
-            spread_rows(out, block, diagonals(block.matrices, symmetric=symmetric))
+            scatter_rows(out, block, diagonals(block.matrices, symmetric=symmetric))
         return out
 
 

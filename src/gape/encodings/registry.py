@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
-from gape._internal.validation import typed
+from gape._internal.validation import parse_setting
 from gape.encodings.base import Encoding
 from gape.encodings.degree import Degree
 from gape.encodings.gape import GAPE
@@ -97,7 +97,8 @@ def make(name: str, **settings: Any) -> Encoding:
         if key not in known:
             raise ValueError(f"{name} has no setting {key!r}; it has {', '.join(known)}")
     values = {
-        key: typed(value, hints[key], key) if isinstance(value, str) else value for key, value in settings.items()
+        key: parse_setting(value, hints[key], key) if isinstance(value, str) else value
+        for key, value in settings.items()
     }
     return kind(**{**fixed, **values})
 

@@ -14,7 +14,7 @@ from gape._internal.threads import map_threads
 from gape._internal.validation import check_at_least
 from gape.encodings.base import INTEGERS, PairEncoding
 from gape.encodings.pairs import Pairs
-from gape.graph.batching import dense_parts, even_bounds, refuse_above
+from gape.graph.batching import check_memory, dense_parts, padding_bounds
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.linalg.hops import distance_type, hop_distances
@@ -59,7 +59,7 @@ class ShortestPath(PairEncoding):
         pairs = _pairs(graph)
         # Small graphs gain by parts that stay in cache, dense ones by not cutting their many edges apart.
         parts = graph.parts if pairs < 64 * graph.num_nodes else _even_parts(graph)
-        refuse_above(
+        check_memory(
             self.memory,
             self._bytes_needed(parts),
             f"ShortestPath between {pairs} pairs of nodes",
@@ -88,6 +88,6 @@ def _even_parts(graph: Graph) -> list[Graph]:
     """Dense parts without much padding."""
     parts = []
     for part in dense_parts(graph):
-        bounds = even_bounds(part.sizes.tolist())
+        bounds = padding_bounds(part.sizes.tolist())
         parts += [part] if len(bounds) == 2 else [part.slice(a, b) for a, b in pairwise(bounds)]
     return parts

@@ -22,7 +22,7 @@ class Adjacency:
     Args:
         edge_index: ``[2, E]``, sources and targets.
         num_nodes: n.
-        ptr: ``[graphs + 1]``, where each graph's nodes begin.
+        ptr: ``[graphs + 1]``, node offsets of the graphs.
         edge_weight: ``[E]``, ones if ``None``.
         known_sorted: whether the edges are known to be sorted by source.
     """
@@ -33,7 +33,7 @@ class Adjacency:
     edge_weight: Tensor | None = None
     known_sorted: bool = False
 
-    # ------------------------------------------------------------------ parts
+    # ------------------------------------------------------------------ properties
 
     @property
     def weighted(self) -> bool:
@@ -74,7 +74,7 @@ class Adjacency:
             return self._degree(1)
         if not self.weights.requires_grad:
             return self.out_degree
-        # The same numbers to the last bit, but each follows the edges into its node.
+        # Bit-identical to the out-degree, but differentiable in the edges into the node.
         own = self._degree(1)
         return self.out_degree.detach() + (own - own.detach())
 
@@ -96,7 +96,7 @@ class Adjacency:
         return _csr(self.ptr, torch.arange(self.num_nodes, device=self.ptr.device), ones, self.num_nodes)
 
     def segment_sum(self, x: Tensor) -> Tensor:
-        """``[n]`` or ``[n, c]`` to ``[graphs]`` or ``[graphs, c]``."""
+        """Sum ``[n]`` or ``[n, c]`` over the nodes of each graph."""
         if len(self.ptr) == 2:
             return x.sum(0, keepdim=True)
         if self.num_nodes == 0 or x.dtype != torch.float64:
@@ -107,20 +107,20 @@ class Adjacency:
         return product
 
     def segment_max(self, x: Tensor) -> Tensor:
-        """Largest entry of the nonnegative ``[n]`` in each graph, 0 where a graph has no nodes."""
+        """Return the maximum of a nonnegative ``[n]`` in each graph, 0 for a graph without nodes."""
         out = torch.zeros(len(self.ptr) - 1, dtype=x.dtype, device=x.device)
         return out.scatter_reduce_(0, self.batch, x, "amax")
 
     # ------------------------------------------------------------------ products
 
     def push(self, x: Tensor) -> Tensor:
-        """``Aᵀ x`` for ``x`` ``[n]`` or ``[n, c]``."""
+        """Return ``Aᵀ x`` for ``x`` ``[n]`` or ``[n, c]``."""
         # Aᵀ = A when symmetric: an edge list sorted by source, as PyG keeps it, then needs no second sort.
         by_target = self.target_sorted or not self.symmetric
         return _product(self._by_target if by_target else self._by_source, x)
 
     def pull(self, x: Tensor) -> Tensor:
-        """``A x`` for ``x`` ``[n]`` or ``[n, c]``."""
+        """Return ``A x`` for ``x`` ``[n]`` or ``[n, c]``."""
         by_source = self.source_sorted or not self.symmetric
         return _product(self._by_source if by_source else self._by_target, x)
 
@@ -134,19 +134,19 @@ class Adjacency:
 
     @cached_property
     def _by_source(self) -> Tensor:
-        """A in compressed rows."""
+        """A in CSR."""
         return self._compressed(0, self.source_sorted)
 
     @cached_property
     def _by_target(self) -> Tensor:
-        """Aᵀ in compressed rows."""
+        """Aᵀ in CSR."""
         return self._compressed(1, self.target_sorted)
 
     def _compressed(self, end: int, is_sorted: bool) -> Tensor:
         rows, columns = self.edge_index[end], self.edge_index[1 - end]
         values = self.weights.detach()
         if is_sorted:
-            return _csr(_starts(rows, self.num_nodes), columns, values, self.num_nodes)
+            return _csr(_row_offsets(rows, self.num_nodes), columns, values, self.num_nodes)
         if rows.device.type == "cpu":
             if self.edge_weight is None and self.num_nodes < 2**31:
                 return _csr(*key_sorted(rows, columns, self.num_nodes), values, self.num_nodes)
@@ -159,8 +159,8 @@ class Adjacency:
 
         With weights: sorts the edges and their reverses and compares. Without: compares ``rᵀAq`` with ``qᵀAr`` in every
         graph, in exact arithmetic, for hashed integer vectors r and q. An asymmetric graph passes with probability
-        below 2⁻⁵⁰ (few edges a node: 64-bit vectors, modulo 2⁶⁴), 2⁻³⁰ (many: two pairs of 16 bits) or 2⁻⁴⁰ (more than
-        two million edges: four pairs of 11 bits).
+        below 2⁻⁵⁰ (few edges per node: 64-bit vectors, modulo 2⁶⁴), 2⁻³⁰ (many: two pairs of 16 bits) or 2⁻⁴⁰
+        (more than two million edges: four pairs of 11 bits).
         """
         if self.edge_index.shape[1] == 0:
             return True
@@ -176,7 +176,7 @@ class Adjacency:
         return all(self._same_products(matrix, turn, bits=11 if large else 16) for turn in range(2 if large else 1))
 
     def _same_edge_sums(self) -> bool:
-        """Σ r_u q_v - q_u r_v over the edges u → v of each graph with q = r², in 64-bit integers that wrap around."""
+        """Check that Σ r_u q_v - q_u r_v over the edges u → v of each graph is 0, with q = r², modulo 2⁶⁴."""
         source, target = self.edge_index
         r = mix(torch.arange(self.num_nodes, device=self.ptr.device))
         behind, ahead = r.index_select(0, source), r.index_select(0, target)
@@ -187,7 +187,7 @@ class Adjacency:
         return not bool(running.index_select(0, edge_ptr).diff().any())
 
     def _same_products(self, matrix: Tensor, turn: int, bits: int) -> bool:
-        """The same by products with A, whose float64 sums stay below 2⁵³ and so are exact."""
+        """Check the same by products with A, whose float64 sums stay below 2⁵³ and are exact."""
         words = mix(torch.arange(self.num_nodes, device=self.ptr.device) + (turn << 40))
         # Four small integers per node out of one scrambled word: two of r, two of q.
         shifts = torch.tensor([0, 16, 32, 48], device=words.device)
@@ -198,20 +198,20 @@ class Adjacency:
 
 
 def _is_sorted(x: Tensor) -> bool:
-    # Most lists that are not sorted show it at once.
+    # Unsorted lists mostly fail on the first few entries.
     return all(bool((part[1:] >= part[:-1]).all()) for part in (x[:64], x))
 
 
 @functools.cache
 def _accept_beta_state() -> None:
-    """PyTorch says once that sparse tensors are in beta state; users of a graph library need not hear it."""
+    """Trigger, and suppress, the one-time warning that sparse CSR tensors are in beta."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
         torch.sparse_csr_tensor([0, 1], [0], [1.0], size=(1, 1), check_invariants=False)
 
 
-def _starts(rows: Tensor, num_rows: int) -> Tensor:
-    """``[num_rows + 1]``: where each row's entries begin in sorted ``rows``."""
+def _row_offsets(rows: Tensor, num_rows: int) -> Tensor:
+    """Return row offsets ``[num_rows + 1]`` of sorted ``rows``."""
     if len(rows) > 16 * num_rows:
         return torch.searchsorted(rows, torch.arange(num_rows + 1, dtype=rows.dtype, device=rows.device))
     starts = torch.zeros(num_rows + 1, dtype=torch.int64, device=rows.device)
@@ -220,25 +220,25 @@ def _starts(rows: Tensor, num_rows: int) -> Tensor:
 
 
 def comparison_sorted(rows: Tensor, columns: Tensor, values: Tensor, num_rows: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Starts, columns and values of the compressed rows; on any device."""
+    """Convert COO to CSR (offsets, columns, values) by a stable sort, on any device."""
     rows, order = torch.sort(rows.to(torch.int32) if num_rows < 2**31 else rows, stable=True)
-    return _starts(rows, num_rows), columns.index_select(0, order), values.index_select(0, order)
+    return _row_offsets(rows, num_rows), columns.index_select(0, order), values.index_select(0, order)
 
 
 def key_sorted(rows: Tensor, columns: Tensor, num_rows: int) -> tuple[Tensor, Tensor]:
-    """Starts and columns, where entries carry no values: one 64-bit key an entry, by NumPy's vectorised sort."""
+    """Convert unweighted COO to CSR (offsets, columns) by NumPy's vectorised sort of one 64-bit key per entry."""
     keys = (rows << 32).bitwise_or_(columns)
     keys.numpy().sort()
     lower_half = keys.to(torch.int32)
-    return _starts(keys.bitwise_right_shift_(32), num_rows), lower_half
+    return _row_offsets(keys.bitwise_right_shift_(32), num_rows), lower_half
 
 
 def bucket_sorted(rows: Tensor, columns: Tensor, values: Tensor, num_rows: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The same by counting, in memory of the CPU: twice as fast."""
+    """Convert COO to CSR by SciPy's bucket sort, on the CPU: twice as fast as a comparison sort."""
     small = np.int32 if max(num_rows, len(rows)) < 2**31 - 1 else np.int64
     places = (rows.numpy().astype(small), columns.numpy().astype(small))
     matrix = scipy.sparse.coo_array((values.numpy(), places), shape=(num_rows, num_rows))
-    # Parallel edges may stay apart, since a product adds them up: spare SciPy the search for them.
+    # Products add up parallel edges, so SciPy need not merge them.
     matrix.has_canonical_format = True
     matrix = matrix.tocsr()
     return torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices), torch.from_numpy(matrix.data)

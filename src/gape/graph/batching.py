@@ -1,4 +1,4 @@
-"""A batch cut into parts: runs of whole graphs small enough to work on in cache, or graphs of nearly the same size."""
+"""Cut batches of graphs into parts, group them by size, and pad them to dense blocks."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ if TYPE_CHECKING:
     from gape.graph.graph import Graph
     from gape.graph.walk_matrix import WalkMatrix
 
-# A part has at most about so many edges and nodes: a sparse product then stays inside the processor's cache.
-# And so many pairs of nodes, padded: dense matrices of its graphs then stay within 256 MB.
-PART_EDGES = 3 << 19
-PART_NODES = 160_000
-PART_PAIRS = 1 << 25
-# Entries of a table that are too few to be worth a cut.
-FEW_ENTRIES = 1 << 20
-# What work of its own for one more group costs, in the n³ of a dense matrix.
-GROUP_COST = 2_500_000
+# Limits of one part: with so many edges and nodes a sparse product stays in the processor's cache, with so many padded
+# pairs of nodes the dense matrices of its graphs stay within 256 MB.
+MAX_PART_EDGES = 3 << 19
+MAX_PART_NODES = 160_000
+MAX_PART_PAIRS = 1 << 25
+# Padding of tables below this size is never worth a cut.
+MIN_TABLE_ELEMENTS = 1 << 20
+# Overhead of one more group, in units of n³ of a dense factorisation.
+GROUP_OVERHEAD = 2_500_000
 
 
 def part_bounds(ptr: NDArray[np.int64], edge_ptr: NDArray[np.int64]) -> list[int]:
-    """Where each part begins, in graphs, and the number of graphs: whole graphs, in parts of about the same work.
+    """Return the first graph of each part, then the number of graphs; parts hold whole graphs and about equal work.
 
     Args:
-        ptr: ``[graphs + 1]``, where the nodes of each graph begin.
-        edge_ptr: ``[graphs + 1]``, where its edges begin.
+        ptr: ``[graphs + 1]``, node offsets of the graphs.
+        edge_ptr: ``[graphs + 1]``, edge offsets.
 
     Example:
         >>> graphs = np.arange(4)
-        >>> part_bounds(100_000 * graphs, 200_000 * graphs)  # two graphs together have more than PART_NODES nodes
+        >>> part_bounds(100_000 * graphs, 200_000 * graphs)  # two graphs together have more than MAX_PART_NODES nodes
         [0, 1, 2, 3]
         >>> part_bounds(10 * graphs, 20 * graphs)
         [0, 3]
     """
     sizes, graphs = np.diff(ptr), len(ptr) - 1
-    parts = int(max(np.ceil(edge_ptr[-1] / PART_EDGES), np.ceil(ptr[-1] / PART_NODES), 1))
-    parts += parts % 2 if parts > 1 else 0  # an even number shares out well among threads
-    most_edges = min(PART_EDGES, int(1.02 * edge_ptr[-1] / parts) + 1)
-    most_nodes = min(PART_NODES, int(1.02 * ptr[-1] / parts) + 1)
+    parts = int(max(np.ceil(edge_ptr[-1] / MAX_PART_EDGES), np.ceil(ptr[-1] / MAX_PART_NODES), 1))
+    parts += parts % 2 if parts > 1 else 0  # an even number divides well among threads
+    most_edges = min(MAX_PART_EDGES, int(1.02 * edge_ptr[-1] / parts) + 1)
+    most_nodes = min(MAX_PART_NODES, int(1.02 * ptr[-1] / parts) + 1)
     bounds = [0]
     while bounds[-1] < graphs:
         start = bounds[-1]
@@ -58,55 +58,54 @@ def part_bounds(ptr: NDArray[np.int64], edge_ptr: NDArray[np.int64]) -> list[int
         # Stop before the first graph that would pad the others too much, or make dense matrices of all too large.
         largest, count = np.maximum.accumulate(sizes[start:stop]), np.arange(1, stop - start + 1)
         padded = largest * count > 4 * (ptr[start + 1 : stop + 1] - ptr[start]) + 4096
-        padded |= largest**2 * count > PART_PAIRS
+        padded |= largest**2 * count > MAX_PART_PAIRS
         if padded.any():
             stop = start + max(1, int(padded.argmax()))
         bounds.append(stop)
     return bounds
 
 
-def even_bounds(sizes: list[int]) -> list[int]:
-    """Where each run of graphs begins, and their number, so that a table of a run is not mostly padding.
+def padding_bounds(sizes: list[int]) -> list[int]:
+    """Return the first graph of each group, then the number of graphs, such that at most half of a table is padding.
 
-    A table has a row for each node of the run and a column for each node of its largest graph. It gets no more than
-    twice the entries that belong to pairs of nodes, and some that do not count.
+    The table of a group has a row per node and a column per node of its largest graph.
 
     Args:
-        sizes: numbers of nodes.
+        sizes: number of nodes of each graph.
 
     Example:
-        >>> even_bounds([10] * 2000 + [2000] + [1500])
+        >>> padding_bounds([10] * 2000 + [2000] + [1500])
         [0, 2000, 2002]
     """
     bounds, nodes, largest, pairs = [0], 0, 0, 0
     for graph, n in enumerate(sizes):
         nodes, largest, pairs = nodes + n, max(largest, n), pairs + n * n
-        if nodes * largest > 2 * pairs + FEW_ENTRIES:
+        if nodes * largest > 2 * pairs + MIN_TABLE_ELEMENTS:
             bounds.append(graph)
             nodes, largest, pairs = n, n, n * n
     return [*bounds, len(sizes)]
 
 
-def near_sizes(sizes: Tensor) -> list[Tensor]:
-    """Which graphs to pad together where work grows with the cube of the largest.
+def group_by_size(sizes: Tensor) -> list[Tensor]:
+    """Group graphs that are padded together, where work grows with the cube of the largest.
 
-    Of all graphs together and of classes by octaves, halves and quarters of octaves the cheapest.
+    Take the cheapest of: one group, or size classes of one, half or a quarter octave.
 
     Args:
         sizes: ``[graphs]``, numbers of nodes.
 
     Example:
-        >>> [len(group) for group in near_sizes(torch.tensor([10, 33, 11, 34] * 5000))]
+        >>> [len(group) for group in group_by_size(torch.tensor([10, 33, 11, 34] * 5000))]
         [10000, 10000]
-        >>> near_sizes(torch.tensor([10, 40]))
+        >>> group_by_size(torch.tensor([10, 40]))
         [tensor([0, 1])]
     """
 
     def cost(groups: list[Tensor]) -> int:
-        return sum(len(group) * int(sizes[group].max()) ** 3 + GROUP_COST for group in groups)
+        return sum(len(group) * int(sizes[group].max()) ** 3 + GROUP_OVERHEAD for group in groups)
 
     choices = [[torch.arange(len(sizes), device=sizes.device)]]
-    if cost(choices[0]) > 3 * GROUP_COST:
+    if cost(choices[0]) > 3 * GROUP_OVERHEAD:
         octave = sizes.clamp(min=1).to(torch.float64).log2()
         classes = [(octave * fineness).floor() for fineness in (1, 2, 4)]
         choices += [[(of == each).nonzero().flatten() for each in torch.unique(of)] for of in classes]
@@ -128,9 +127,9 @@ def size_groups(sizes: Tensor, entries: int) -> list[tuple[Tensor, int]]:
         [(tensor([2]), 5), (tensor([3, 0]), 3)]
     """
     ordered, order = sizes.cpu().sort(descending=True, stable=True)
-    widths, begin = ordered.tolist(), 0
+    widths, begin = ordered[ordered > 0].tolist(), 0
     groups: list[tuple[Tensor, int]] = []
-    while begin < len(widths) and widths[begin] > 0:
+    while begin < len(widths):
         n = widths[begin]
         end = min(begin + max(entries // (n * n), 1), len(widths))
         groups.append((order[begin:end], n))
@@ -138,20 +137,20 @@ def size_groups(sizes: Tensor, entries: int) -> list[tuple[Tensor, int]]:
     return groups
 
 
-def pointers(counts: Tensor) -> Tensor:
-    """``[things + 1]``: where each begins, and where the last one ends, from how many entries each has, ``[things]``.
+def offsets(counts: Tensor) -> Tensor:
+    """Segment offsets (exclusive cumulative sum), like PyG's ``ptr``: ``[segments + 1]`` from ``[segments]`` counts.
 
     Example:
-        >>> pointers(torch.tensor([3, 0, 2]))
+        >>> offsets(torch.tensor([3, 0, 2]))
         tensor([0, 3, 3, 5])
     """
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
-# Entries of the matrices that are worked on together: a few of them fit into a processor's cache.
-ENTRIES = 1 << 17
-# Entries of the matrices that are made from the edges at once.
-PART_ENTRIES = 1 << 24
+# Elements of the matrices in one block: a few blocks fit into the processor's cache.
+BLOCK_ELEMENTS = 1 << 17
+# Elements of the dense matrices that are built from the edges at once.
+DENSE_PART_ELEMENTS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +174,9 @@ def blocks(
     values: Tensor | None = None,
     dtype: torch.dtype = torch.float64,
     multiple: int = 1,
-    entries: int = ENTRIES,
+    entries: int = BLOCK_ELEMENTS,
 ) -> Iterator[Block]:
-    """The walk matrices of a batch, graphs of the same size together, at most about ``entries`` numbers at a time.
+    """Yield the dense walk matrices of a batch, graphs of the same size together, about ``entries`` elements at a time.
 
     Args:
         values: other values of ``walk.entries()`` than its own.
@@ -193,7 +192,7 @@ def blocks(
     squares = rounded[order].square()
     starts = torch.zeros_like(sizes)
     starts[order] = squares.cumsum(0) - squares
-    # Row u of its graph's matrix begins so that adding the number of v in the batch gives the place of (u, v).
+    # Offset of row u, shifted so that adding the batch-wide number of v gives the position of (u, v).
     rows = starts[adjacency.batch] + adjacency.local * rounded[adjacency.batch] - adjacency.ptr[adjacency.batch]
     flat = torch.zeros(int(squares.sum()), dtype=dtype, device=values.device)
     flat.index_add_(0, rows.index_select(0, source).add_(target), values)
@@ -206,10 +205,10 @@ def blocks(
 
 
 def dense_parts(graph: Graph) -> list[Graph]:
-    """The batch in parts whose dense matrices have about ``PART_ENTRIES`` entries, if possible one for each thread."""
+    """Cut a batch into parts of about ``DENSE_PART_ELEMENTS`` dense elements, at least one per thread if possible."""
     squares = graph.sizes.square().cumsum(0)
     total = int(squares[-1])
-    parts = max(-(-total // PART_ENTRIES), min(torch.get_num_threads(), graph.num_graphs))
+    parts = max(-(-total // DENSE_PART_ELEMENTS), min(torch.get_num_threads(), graph.num_graphs))
     if parts == 1:
         return [graph]
     ends = torch.searchsorted(squares, torch.arange(1, parts, device=squares.device) * (total / parts))
@@ -226,7 +225,7 @@ def _entries(walk: WalkMatrix, values: Tensor | None, dtype: torch.dtype) -> tup
 
 
 def _runs(sizes: list[int], entries: int) -> Iterator[tuple[int, int, int]]:
-    """Cut a sorted list into runs of equal entries n with at most ``entries`` / n² members; n = 0 is left out."""
+    """Cut sorted sizes into groups of equal n with at most ``entries`` / n² members; n = 0 is left out."""
     first = 0
     while first < len(sizes):
         n = sizes[first]
@@ -239,8 +238,8 @@ def _runs(sizes: list[int], entries: int) -> Iterator[tuple[int, int, int]]:
         first = last
 
 
-def spread_rows(out: Tensor, block: Block, rows: Tensor) -> None:
-    """Write ``rows`` ``[B, n, …]`` to the rows of ``out`` ``[num_nodes, …]`` that belong to the block's nodes."""
+def scatter_rows(out: Tensor, block: Block, rows: Tensor) -> None:
+    """Write ``rows`` ``[B, n, …]`` of a block to the rows of ``out`` ``[num_nodes, …]``, without padding."""
     nodes = block.nodes.flatten()
     rows = rows.flatten(0, 1)
     if bool((block.nodes[:, -1] < 0).any()):
@@ -249,14 +248,14 @@ def spread_rows(out: Tensor, block: Block, rows: Tensor) -> None:
     out.index_copy_(0, nodes, rows.to(out.dtype))
 
 
-def refuse_above(limit: float, needed: float, what: str, way_out: str) -> None:
-    """Raise before allocating if ``needed`` bytes are more than ``limit`` GiB."""
+def check_memory(limit: float, needed: float, what: str, way_out: str) -> None:
+    """Raise if ``needed`` bytes exceed ``limit`` GiB; call it before allocating."""
     if needed > limit * 2**30:
         raise ValueError(f"{what} needs {_gib(needed)} GiB and memory is limited to {limit:g} GiB; {way_out}")
 
 
 def _gib(count: float) -> str:
-    """Bytes in GiB: three digits, and never an exponent.
+    """Format bytes in GiB with three digits and no exponent.
 
     >>> _gib(1640 * 2**30), _gib(2**28)
     ('1,640', '0.25')

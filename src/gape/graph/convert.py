@@ -1,4 +1,4 @@
-"""``as_graph``: what people have, as a :class:`Graph`. Recognised by shape, so no graph library is imported here."""
+"""Convert graphs of other libraries to :class:`Graph`, by duck typing: no graph library is imported here."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import as_tensor, check_batch
-from gape.graph.batching import pointers
+from gape.graph.batching import offsets
 from gape.graph.graph import Graph
-from gape.graph.validate import integers, nodes_named
+from gape.graph.validate import as_integers, infer_num_nodes
 
-# One row per node, in a PyG data set.
+# Attributes with one row per node in a PyG dataset.
 NODE_ATTRIBUTES = ("x", "feat", "pos", "z", "batch", "n_id")
 
 
 def as_graph(source: Any) -> Graph:
-    """Anything that holds a graph, or many, as one :class:`Graph`.
+    """Convert anything that holds one graph or many to a :class:`Graph`.
 
     ============================================  =====================================================================
-    source                                        what becomes of it
+    source                                        result
     ============================================  =====================================================================
     :class:`Graph`                                itself
     PyG ``Data``, ``Batch``                       ``edge_index``, ``num_nodes``; ``edge_weight`` and ``ptr`` or
                                                   ``batch`` if any
-    PyG in-memory data set                        the collated storage at once, without a loop over its graphs (unless
-                                                  it has a ``transform``)
+    PyG in-memory dataset                         its collated storage, without a loop over graphs (unless it has a
+                                                  ``transform``)
     NetworkX graph                                nodes in their own order; attribute ``weight``; both directions if
                                                   undirected
     SciPy sparse matrix                           entry ``[u, v]`` is the weight of u → v
     integer array or tensor ``[2, E]``            an edge list; the nodes are 0 … largest
     DGL graph                                     ``edges()``, ``num_nodes()``, ``edata['weight']``, batched or not
-    list, tuple or data set of these              one batch, in order
+    list, tuple or dataset of these               one batch, in order
     ============================================  =====================================================================
 
     Node labels and edge types are not guessed: attach them with :meth:`Graph.with_labels` or build the
@@ -62,12 +62,12 @@ def as_graph(source: Any) -> Graph:
         return _from_networkx(source)
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
         return _from_many(source)
-    # Any other data set; but not a mapping, such as a dict of tensors or PyG's HeteroData.
+    # Any other dataset, but not a mapping such as a dict of tensors or PyG's HeteroData.
     if _has(source, "__getitem__", "__len__") and not _has(source, "keys") and not isinstance(source, str | bytes):
         return _from_many(source)
     raise ValueError(
         f"cannot read a graph from the {type(source).__name__} {reprlib.repr(source)}; expected a gape.Graph, "
-        "PyG Data, Batch or data set, a NetworkX graph, a SciPy sparse matrix, an edge array [2, edges], a DGL "
+        "PyG Data, Batch or dataset, a NetworkX graph, a SciPy sparse matrix, an edge array [2, edges], a DGL "
         "graph, or a list of these"
     )
 
@@ -77,7 +77,7 @@ def _has(source: Any, *names: str) -> bool:
 
 
 def _from_many(source: Any) -> Graph:
-    # A data set that makes graph i when asked for it need not know where to stop; its length does.
+    # A dataset that generates graph i on access may not raise IndexError at its end; rely on its length.
     items = list(source) if hasattr(source, "__iter__") else [source[i] for i in range(len(source))]
     if not items:
         raise ValueError(f"expected at least one graph, got an empty {type(source).__name__}")
@@ -92,7 +92,7 @@ def _from_many(source: Any) -> Graph:
 
 
 def _refuse_numbers(items: list[Any]) -> None:
-    """Edges written out could be pairs, or a row of sources and a row of targets: ask for one of the two."""
+    """Raise on plain lists of numbers: they could be pairs, or one row of sources and one of targets."""
     rows = all(isinstance(item, tuple | list) and item and all(map(_is_number, item)) for item in items)
     if not rows and not all(map(_is_number, items)):
         return
@@ -117,8 +117,8 @@ def _from_edge_array(edges: Tensor | np.ndarray[Any, Any]) -> Graph:
             )
             + "; wrap an adjacency matrix as scipy.sparse.csr_array(matrix)"
         )
-    index = integers(index, "an edge array")
-    return Graph(index, nodes_named(index))
+    index = as_integers(index, "an edge array")
+    return Graph(index, infer_num_nodes(index))
 
 
 def _from_pyg(data: Any) -> Graph:
@@ -132,7 +132,7 @@ def _from_pyg(data: Any) -> Graph:
     if ptr is None and batch is not None:
         batch = as_tensor(batch, "batch")
         check_batch(batch)
-        ptr = pointers(torch.bincount(batch))
+        ptr = offsets(torch.bincount(batch))
     return Graph(
         data.edge_index,
         int(data.num_nodes),
@@ -142,32 +142,32 @@ def _from_pyg(data: Any) -> Graph:
 
 
 def _from_collated(dataset: Any) -> Graph:
-    """A PyG ``InMemoryDataset``: edges of all graphs lie behind each other, numbered from 0 in every graph."""
+    """Convert a PyG ``InMemoryDataset``, which concatenates edges and numbers nodes from 0 in every graph."""
     data, slices = dataset._data, dataset.slices
     if slices is None:
         return _from_pyg(data)
     if "edge_index" not in slices:
-        raise ValueError(f"the data set {dataset!r} has no edge_index")
+        raise ValueError(f"the dataset {dataset!r} has no edge_index")
     index, weight = as_tensor(data.edge_index, "edge_index"), _flat(getattr(data, "edge_weight", None))
     edge_ptr = torch.as_tensor(slices["edge_index"]).to(index.device)
     sizes = _collated_sizes(data, slices, len(edge_ptr) - 1).to(index.device)
     if dataset._indices is not None:
         chosen = torch.as_tensor(list(dataset._indices), dtype=torch.int64, device=index.device)
         if not len(chosen):
-            raise ValueError(f"expected at least one graph, got the empty data set {dataset!r}")
+            raise ValueError(f"expected at least one graph, got the empty dataset {dataset!r}")
         counts = edge_ptr.diff()[chosen]
-        starts = torch.repeat_interleave(edge_ptr[chosen] - pointers(counts)[:-1], counts)
+        starts = torch.repeat_interleave(edge_ptr[chosen] - offsets(counts)[:-1], counts)
         edges = starts + torch.arange(len(starts), device=index.device)
         index, weight = index[:, edges], None if weight is None else weight[edges]
-        edge_ptr, sizes = pointers(counts), sizes[chosen]
+        edge_ptr, sizes = offsets(counts), sizes[chosen]
     beyond = ((index < 0) | (index >= torch.repeat_interleave(sizes, edge_ptr.diff()))).any(0)
     if bool(beyond.any()):
         edge = int(beyond.nonzero()[0])
         graph = int(torch.searchsorted(edge_ptr, edge, right=True)) - 1
         raise ValueError(
-            f"graph {graph} of the data set has {int(sizes[graph])} nodes, but an edge {index[:, edge].tolist()}"
+            f"graph {graph} of the dataset has {int(sizes[graph])} nodes, but an edge {index[:, edge].tolist()}"
         )
-    ptr = pointers(sizes)
+    ptr = offsets(sizes)
     shift = torch.repeat_interleave(ptr[:-1], edge_ptr.diff())
     return Graph(index + shift, int(ptr[-1]), edge_weight=weight, ptr=ptr)
 
@@ -178,12 +178,12 @@ def _collated_sizes(data: Any, slices: dict[str, Any], graphs: int) -> Tensor:
         stated = data.num_nodes
     if stated is not None:
         return torch.as_tensor(stated, dtype=torch.int64).flatten()
-    # As PyG infers it, from an attribute that has one row per node.
+    # Infer it as PyG does, from an attribute with one row per node.
     names = [name for name in slices if name in NODE_ATTRIBUTES] or [name for name in slices if "node" in name]
     if names:
         return torch.as_tensor(slices[names[0]]).diff()
     raise ValueError(
-        f"the data set of {graphs} graphs does not say how many nodes each has: it has {sorted(slices)}, and none of "
+        f"the dataset of {graphs} graphs does not say how many nodes each has: it has {sorted(slices)}, and none of "
         f"num_nodes, {', '.join(NODE_ATTRIBUTES)}; set num_nodes on its graphs"
     )
 
@@ -238,5 +238,5 @@ def _from_dgl(graph: Any) -> Graph:
         torch.stack([torch.as_tensor(source), torch.as_tensor(target)]),
         int(graph.num_nodes()),
         edge_weight=_flat(weight),
-        ptr=None if sizes is None else pointers(torch.as_tensor(sizes).to(torch.int64)),  # type: ignore[arg-type]
+        ptr=None if sizes is None else offsets(torch.as_tensor(sizes).to(torch.int64)),  # type: ignore[arg-type]
     )

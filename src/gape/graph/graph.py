@@ -1,4 +1,4 @@
-"""Graphs: one or many, held as one block-diagonal sparse matrix."""
+"""The Graph class: one graph or a batch, stored as one block-diagonal sparse matrix."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch import Tensor
 
 from gape._internal.validation import whole_number
 from gape.graph.adjacency import Adjacency
-from gape.graph.batching import part_bounds, pointers
-from gape.graph.validate import check_graph, floats, integers, nodes_named, sorted_once
+from gape.graph.batching import offsets, part_bounds
+from gape.graph.validate import as_integers, as_weights, check_graph, infer_num_nodes, sorted_unique
 from gape.graph.walk_matrix import WalkMatrix, walk_matrix
 
 _Which = Tensor | slice
@@ -57,7 +57,7 @@ class Graph:
 
     def __post_init__(self, _trusted: bool) -> None:
         set_ = object.__setattr__
-        set_(self, "edge_index", integers(self.edge_index, "edge_index"))
+        set_(self, "edge_index", as_integers(self.edge_index, "edge_index"))
         device = self.edge_index.device
         set_(self, "num_nodes", whole_number(self.num_nodes, "num_nodes", at_least=0))
         if self.ptr is None:
@@ -65,9 +65,9 @@ class Graph:
         for name in ("labels", "edge_type", "ptr"):
             value = getattr(self, name)
             if value is not None:
-                set_(self, name, integers(value, name).to(device))
+                set_(self, name, as_integers(value, name).to(device))
         if self.edge_weight is not None:
-            set_(self, "edge_weight", floats(self.edge_weight).to(device))
+            set_(self, "edge_weight", as_weights(self.edge_weight).to(device))
         if not _trusted:
             check_graph(self)
 
@@ -81,7 +81,7 @@ class Graph:
         edge_weight: Any = None,
         **others: Any,
     ) -> Graph:
-        """A graph from pairs ``(source, target)``; ``undirected`` adds the reverse of every edge but loops.
+        """Build a graph from pairs ``(source, target)``; ``undirected`` adds the reverse of every edge but loops.
 
         Without ``num_nodes`` the nodes are 0 … the largest id, and an id of 2²⁴ + 100 × edges or more is refused: it is
         a name, not a number from 0.
@@ -91,13 +91,15 @@ class Graph:
             Graph(graphs=1, nodes=3, edges=6, undirected)
         """
         array = isinstance(edges, Tensor | np.ndarray) or not isinstance(edges, Iterable)
-        pairs = integers(edges if array else list(edges), "edges")
+        pairs = as_integers(edges if array else list(edges), "edges")
         if pairs.numel() == 0:
             pairs = pairs.reshape(0, 2)
         if pairs.dim() != 2 or pairs.shape[1] != 2:
             raise ValueError(f"edges must be pairs (source, target), got shape {list(pairs.shape)}")
         index = pairs.T.contiguous()
-        graph = cls(index, nodes_named(index) if num_nodes is None else num_nodes, edge_weight=edge_weight, **others)
+        graph = cls(
+            index, infer_num_nodes(index) if num_nodes is None else num_nodes, edge_weight=edge_weight, **others
+        )
         if not undirected:
             return graph
         # Each edge once more the other way round, loops not.
@@ -105,7 +107,7 @@ class Graph:
         both = graph._with_edges(torch.cat([torch.arange(index.shape[1], device=index.device), edges_back]))
         return replace(both, edge_index=torch.cat([index, index[:, edges_back].flip(0)], 1))
 
-    # ------------------------------------------------------------------ what it is
+    # ------------------------------------------------------------------ properties
 
     @property
     def num_graphs(self) -> int:
@@ -144,7 +146,7 @@ class Graph:
     def walk(self, name: str = "adjacency") -> WalkMatrix:
         """The walk matrix of that name (see :mod:`gape.graph.walk_matrix`), built at the first call."""
         if self.edge_weight is not None and self.edge_weight.requires_grad:
-            # Degrees carry the weights' gradient, and a gradient's graph serves one backward pass only.
+            # Degrees carry the gradient of the weights, and an autograd graph serves one backward pass only.
             return walk_matrix(Adjacency(self.edge_index, self.num_nodes, self.ptr, self.edge_weight), name)
         if name not in self._walks:
             if "adjacency" not in self._walks:
@@ -166,10 +168,10 @@ class Graph:
             parts.append(f"edge_types={_top(self.edge_type)}")
         return f"Graph({', '.join(parts)})"
 
-    # ------------------------------------------------------------------ other forms
+    # ------------------------------------------------------------------ derived graphs
 
     def with_labels(self, labels: Any) -> Graph:
-        """The same graph with other node labels: a tensor, or a labelling of :mod:`gape.graph.labels`."""
+        """Return the graph with other node labels: a tensor, or a labelling of :mod:`gape.graph.labels`."""
         if callable(labels):
             labels = labels(self)
         labelled = replace(self, labels=labels)
@@ -178,7 +180,7 @@ class Graph:
         return labelled
 
     def to(self, device: torch.device | str) -> Graph:
-        """The same graph on another device."""
+        """Return the graph on another device."""
         if self.device == torch.device(device):
             return self
         moved: dict[str, Any] = {
@@ -188,25 +190,25 @@ class Graph:
         return Graph(**moved, num_nodes=self.num_nodes, _trusted=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Without what can be computed again: sparse tensors cannot be copied deeply, and need not travel.
+        # Drop cached matrices: sparse tensors do not support deepcopy and can be rebuilt.
         return {one.name: getattr(self, one.name) for one in fields(self)} | {"_walks": {}}
 
     @cached_property
     def edge_ptr(self) -> Tensor | None:
-        """``[graphs + 1]``: where each graph's edges begin, ``None`` if they are not stored graph by graph."""
+        """Edge offsets ``[graphs + 1]`` of the graphs, ``None`` if edges are not stored graph by graph."""
         if self.adjacency.source_sorted:
             return torch.searchsorted(self.edge_index[0].contiguous(), self.ptr.contiguous())
         graph_of_edge = self.batch[self.edge_index[0]]
         if not bool((graph_of_edge[1:] >= graph_of_edge[:-1]).all()):
             return None
         counts = torch.bincount(graph_of_edge, minlength=self.num_graphs)
-        return pointers(counts)
+        return offsets(counts)
 
     @cached_property
     def parts(self) -> tuple[Graph, ...]:
-        """The batch cut into runs of whole graphs that are small enough to work on in cache.
+        """The batch cut into parts of whole graphs that fit into cache.
 
-        No part is padded to more than about four times its nodes by one large graph among small ones.
+        Padding a part to its largest graph at most quadruples its nodes.
         """
         if self.num_graphs == 1 or self.num_nodes == 0:
             return (self,)
@@ -218,7 +220,7 @@ class Graph:
         return tuple(self.slice(a, b) for a, b in pairwise(bounds))
 
     def slice(self, start: int, stop: int) -> Graph:
-        """Graphs ``start`` to ``stop - 1`` as a batch of their own."""
+        """Return graphs ``start`` to ``stop - 1`` as a batch."""
         if not 0 <= start < stop <= self.num_graphs:
             raise ValueError(f"a slice needs 0 ≤ start < stop ≤ {self.num_graphs} graphs, got {start} and {stop}")
         if self.edge_ptr is None:
@@ -231,31 +233,31 @@ class Graph:
         return part
 
     def nodes_of(self, graphs: Tensor) -> Tensor:
-        """The nodes of the graphs of those numbers, in order."""
+        """Return the nodes of the given graphs, ascending."""
         keep = torch.zeros(self.num_graphs, dtype=torch.bool, device=self.device)
         keep[graphs] = True
         return keep[self.batch].nonzero().flatten()
 
     def select(self, graphs: Any) -> Graph:
-        """The graphs of those numbers, each named once, as a batch of their own, in the order they have here."""
-        graphs = sorted_once(graphs, self.num_graphs).to(self.device)
+        """Return the given graphs, each named once, as a batch in their present order."""
+        graphs = sorted_unique(graphs, self.num_graphs).to(self.device)
         nodes = torch.zeros(self.num_nodes, dtype=torch.bool, device=self.device)
         nodes[self.nodes_of(graphs)] = True
         edges = nodes[self.edge_index[0]].nonzero().flatten()
         sizes = self.sizes[graphs]
         index = (nodes.cumsum(0) - 1)[self.edge_index[:, edges]]
-        return self._take(edges, nodes, index, int(sizes.sum()), pointers(sizes))
+        return self._take(edges, nodes, index, int(sizes.sum()), offsets(sizes))
 
     @cached_property
     def _grouped(self) -> Graph:
-        """The same graphs with their edges stored graph by graph."""
+        """The batch with its edges stored graph by graph."""
         return self._with_edges(torch.argsort(self.batch[self.edge_index[0]], stable=True))
 
     def _with_edges(self, order: Tensor) -> Graph:
         return self._take(order, slice(None), self.edge_index[:, order], self.num_nodes, self.ptr)
 
     def _take(self, edges: _Which, nodes: _Which, edge_index: Tensor, num_nodes: int, ptr: Tensor) -> Graph:
-        """Those edges and nodes with all that is known of them, numbered as in ``edge_index``; not checked again."""
+        """Return a subgraph with its attributes, numbered as in ``edge_index``, without validating it again."""
 
         def picked(values: Tensor | None, which: _Which) -> Tensor | None:
             return None if values is None else values[which]
@@ -272,7 +274,7 @@ class Graph:
 
     @classmethod
     def union(cls, graphs: Iterable[Graph]) -> Graph:
-        """Many graphs (or batches) as one batch, in order.
+        """Join graphs or batches into one batch, in order.
 
         Labels and types must be on all graphs or on none; a graph without weights has weights 1.
 

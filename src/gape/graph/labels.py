@@ -1,6 +1,6 @@
-"""How labels reach nodes.
+"""Node labellings: one label, random, by index, by degree.
 
-A labelling is called on a :class:`Graph` and gives ``[n]`` integers; ``graph.with_labels(labelling)`` attaches them.
+A labelling is a callable from a :class:`Graph` to ``[n]`` integers; ``graph.with_labels(labelling)`` attaches them.
 :class:`OneLabel` and :class:`DegreeLabels` follow the nodes when these are renumbered (they keep encodings permutation
 equivariant), and so do labels of your own, such as atom types, that are carried along with the nodes.
 :class:`RandomLabels` and :class:`IndexLabels` depend on the node numbers: **they break permutation equivariance**.

@@ -1,4 +1,4 @@
-"""The spectral radius of every graph's walk matrix, and graphs rescaled to radius one."""
+"""Spectral radius ρ(A) of walk matrices, and walk matrices rescaled to ρ = 1."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ from gape.graph.batching import blocks
 from gape.graph.graph import Graph
 from gape.graph.walk_matrix import WalkMatrix
 
-# Where there is a gap behind the largest eigenvalue, these steps are plenty.
-ARNOLDI = {"tol": 1e-13, "ncv": 40, "maxiter": 100}
-# Beyond so many nodes Arnoldi's method takes over from dense eigenvalues.
-EIGENVALUE_NODES = 512
-#: Without negative weights their radius is at most 1: rows or columns sum to 1, or the 2-norm is at most 1 (Schur).
+# Settings of ARPACK: ample where the largest eigenvalue is separated.
+ARPACK_OPTIONS = {"tol": 1e-13, "ncv": 40, "maxiter": 100}
+# Relative width of the Collatz–Wielandt bounds at which Noda's iteration ends, and its most steps.
+NODA_TOLERANCE = 1e-12
+MAX_NODA_STEPS = 100
+# Larger graphs use ARPACK instead of dense eigenvalues.
+MAX_DENSE_RADIUS_NODES = 512
+#: Matrices with ρ ≤ 1 for nonnegative weights: rows or columns sum to 1, or the 2-norm is at most 1 (Schur test).
 STOCHASTIC = ("random_walk", "random_walk_in", "symmetric")
 
 
 def spectral_radius(walk: WalkMatrix, only: Tensor | None = None) -> Tensor:
-    """``[graphs]``: ρ of each graph's matrix, exactly 0 if the graph has no cycle, the same in any batch.
+    """Return ρ of each graph's matrix, ``[graphs]``: exactly 0 without cycles, and independent of the batch.
 
-    Directed graphs component by component, see :attr:`gape.graph.walk_matrix.WalkMatrix.components`.
+    Directed graphs are treated per strongly connected component, see :attr:`WalkMatrix.components`.
 
     Args:
         walk: the walk matrix.
-        only: ``[graphs]`` of bools, where only some are asked for; the others come out as 0.
+        only: ``[graphs]`` of bools, the graphs to compute; the others get 0.
 
     Example:
         >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
@@ -45,7 +48,7 @@ def spectral_radius(walk: WalkMatrix, only: Tensor | None = None) -> Tensor:
         values = values * (similar[source] / similar[target])
     sizes = walk.adjacency.sizes
     out = torch.zeros(len(sizes), dtype=torch.float64, device=walk.ptr.device)
-    large, small = sizes > EIGENVALUE_NODES, sizes <= EIGENVALUE_NODES
+    large, small = sizes > MAX_DENSE_RADIUS_NODES, sizes <= MAX_DENSE_RADIUS_NODES
     if only is not None:
         large, small = large & only, small & only
     if bool(small.any()):
@@ -60,19 +63,19 @@ def spectral_radius(walk: WalkMatrix, only: Tensor | None = None) -> Tensor:
 
 
 def spectral_radii(graph: Graph, matrix: str) -> Tensor:
-    """``[graphs]``: ρ of each graph's matrix, part by part: each is padded to its own largest graph only."""
+    """Return ρ of each graph's matrix, ``[graphs]``, part by part to limit padding."""
     return torch.cat([spectral_radius(part.walk(matrix)) for part in graph.parts])
 
 
 def has_unit_radius(walk: WalkMatrix) -> bool:
-    """Whether every graph's radius is known to be 1, or 0 if it has no edges: √degree is an eigenvector, or similar."""
+    """Return whether ρ is 1 by construction (0 without edges): √degree is an eigenvector up to similarity."""
     return walk.name in STOCHASTIC and walk.nonnegative and walk.adjacency.symmetric
 
 
 def unit_radius(graph: Graph, matrix: str) -> Graph:
-    """The graph whose adjacency is the given walk matrix divided by its spectral radius; by 1 where that is 0.
+    """Return the graph whose adjacency is the walk matrix divided by ρ, or by 1 where ρ = 0.
 
-    Its weights have no gradient: that of the radius would be missing from it.
+    Its weights carry no gradient, since that of ρ would be missing.
     """
     walk = graph.walk(matrix)
     radius = spectral_radii(graph, matrix)
@@ -80,7 +83,7 @@ def unit_radius(graph: Graph, matrix: str) -> Graph:
     source, target = walk.adjacency.edge_index
     factor = scale[walk.adjacency.batch]
     values = walk.adjacency.weights * walk.sign
-    # The product of both sides first: the same number for an edge and its reverse if the matrix is symmetric.
+    # Multiply left by right first: an edge and its reverse then round alike if the matrix is symmetric.
     if walk.left is not None and walk.right is not None:
         values = values * (walk.left[source] * walk.right[target])
     elif walk.left is not None:
@@ -108,14 +111,14 @@ def _sparse_radius(source: Tensor, target: Tensor, values: Tensor, symmetric: bo
     nodes, ends = torch.unique(torch.stack([source[inside], target[inside]]), return_inverse=True)
     n = len(nodes)
     matrix = scipy.sparse.csr_array((values[inside].cpu().numpy(), tuple(ends.cpu().numpy())), shape=(n, n))
-    if n <= EIGENVALUE_NODES:
+    if n <= MAX_DENSE_RADIUS_NODES:
         return float(_dense_radius(torch.from_numpy(matrix.toarray()), symmetric))
     solver = scipy.sparse.linalg.eigsh if symmetric else scipy.sparse.linalg.eigs
     start = np.random.default_rng(0).uniform(0.5, 1.5, n)
     try:
-        value = solver(matrix, k=1, which="LM", v0=start, return_eigenvectors=False, **ARNOLDI)
+        value = solver(matrix, k=1, which="LM", v0=start, return_eigenvectors=False, **ARPACK_OPTIONS)
     except scipy.sparse.linalg.ArpackNoConvergence as error:
-        # Long cycles and paths: many eigenvalues nearly as large as the largest. These have little fill.
+        # Long cycles and paths have many eigenvalues close to the largest, but little fill-in.
         if matrix.data.min() < 0:
             raise ValueError(
                 f"the spectral radius of a graph of {n} nodes with negative weights cannot be found: {error}; "
@@ -125,16 +128,12 @@ def _sparse_radius(source: Tensor, target: Tensor, values: Tensor, symmetric: bo
     return float(abs(value[0]))
 
 
-TOLERANCE = 1e-12
-STEPS = 100
-
-
 def perron_root(matrix: scipy.sparse.csr_array) -> float:
-    r"""ρ of a nonnegative matrix whose strongly connected components are not joined to each other.
+    r"""Return ρ of a nonnegative matrix without entries between its strongly connected components.
 
     For every positive x, min (Ax)_v/x_v ≤ ρ ≤ max (Ax)_v/x_v on a component (Collatz, 1942). Noda's iteration (1971)
-    takes the upper bound as the shift of an inverse iteration, x ← (ρ̄I - A)⁻¹x; x stays positive and both bounds
-    close in on ρ, in the end quadratically. All components go together, each with its own shift.
+    uses the upper bound as the shift of an inverse iteration, x ← (ρ̄I - A)⁻¹x: x stays positive and both bounds
+    converge to ρ, quadratically in the end. All components are iterated together, each with its own shift.
 
     Example:
         >>> ring = scipy.sparse.csr_array(np.roll(np.eye(5), 1, axis=1))
@@ -144,15 +143,15 @@ def perron_root(matrix: scipy.sparse.csr_array) -> float:
     n = matrix.shape[0]
     component = scipy.sparse.csgraph.connected_components(matrix, directed=True, connection="strong")[1]
     x = np.ones(n)
-    for _ in range(STEPS):
+    for _ in range(MAX_NODA_STEPS):
         quotient = (matrix @ x) / x
         upper, lower, largest = (np.full(component.max() + 1, fill) for fill in (0.0, np.inf, 0.0))
         np.maximum.at(upper, component, quotient)
         np.minimum.at(lower, component, quotient)
-        if upper.max() - lower.max() <= TOLERANCE * upper.max():
+        if upper.max() - lower.max() <= NODA_TOLERANCE * upper.max():
             return float(upper.max())
-        # A component that is done would make the system singular; it stays as it is with any larger shift.
-        shift = np.where(upper - lower <= TOLERANCE * upper, 2.0 * upper, upper)[component]
+        # A converged component would make the system singular; a larger shift leaves its vector unchanged.
+        shift = np.where(upper - lower <= NODA_TOLERANCE * upper, 2.0 * upper, upper)[component]
         system = scipy.sparse.csc_array(scipy.sparse.diags_array(shift) - matrix)
         x = scipy.sparse.linalg.splu(system, diag_pivot_thresh=0.0).solve(x)
         np.maximum.at(largest, component, x)
@@ -164,9 +163,9 @@ def perron_root(matrix: scipy.sparse.csr_array) -> float:
 
 
 def walk_radius(graph: Graph, matrix: str) -> Tensor:
-    """``[graphs]``: what to divide each graph's walk matrix by: ρ(A), or 1 where that is 0 or known to be at most 1.
+    """Return the divisor of each graph's walk matrix, ``[graphs]``: ρ(A), or 1 where ρ is 0 or surely at most 1.
 
-    With negative weights ρ(|A|), which is what bounds automata whose transitions have types.
+    With negative weights it is ρ(|A|), which bounds typed automata.
 
     Example:
         >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
@@ -189,11 +188,11 @@ def walk_radius(graph: Graph, matrix: str) -> Tensor:
 
 
 def unit_walk(graph: Graph, matrix: str, radius: Tensor) -> WalkMatrix:
-    """The walk matrix of every graph divided by its ``radius`` ``[graphs]``; symmetric where it was."""
+    """Divide the walk matrix of every graph by its ``radius`` ``[graphs]``; symmetric matrices stay symmetric."""
     walk = graph.walk(matrix)
     if bool((radius == 1).all()):
         return walk
-    # Half on either side: the same vector left and right keeps a symmetric matrix symmetric.
+    # The square root on either side keeps a symmetric matrix symmetric.
     shrink = radius.rsqrt()[walk.adjacency.batch]
     same = walk.left is walk.right
     left = shrink if walk.left is None else walk.left * shrink

@@ -1,4 +1,4 @@
-"""What a graph may be made of, and errors that quote what it may not."""
+"""Validate the tensors that a :class:`Graph` is built from."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gape._internal.validation import as_tensor
 if TYPE_CHECKING:
     from gape.graph.graph import Graph
 
-# Edges looked at together: few enough to stay in cache.
-CHECKED_AT_ONCE = 1 << 20
-# Where nobody says how many nodes there are, ids stay below this, and so many more for each edge. Beyond, nearly all
-# nodes would be without edges: such ids are names, not numbers from 0, and memory would go to nodes nobody meant.
-FREE_NODES = 1 << 24
-NODES_PER_EDGE = 100
+# Edges checked together: few enough to stay in cache.
+EDGES_PER_CHECK = 1 << 20
+# Without num_nodes, ids must stay below MAX_INFERRED_NODES + MAX_NODES_PER_EDGE × edges. Larger ids are names rather
+# than numbers from 0: nearly all nodes would be isolated, and memory would be wasted on them.
+MAX_INFERRED_NODES = 1 << 24
+MAX_NODES_PER_EDGE = 100
 
 
-def integers(value: Any, name: str) -> Tensor:
-    """``value`` in int64, if it holds integers."""
+def as_integers(value: Any, name: str) -> Tensor:
+    """Convert to an int64 tensor, or raise if the values are not integers."""
     tensor = as_tensor(value, name)
     if tensor.numel() == 0 and not isinstance(value, Tensor):
         tensor = tensor.to(torch.int64)
@@ -34,16 +34,16 @@ def integers(value: Any, name: str) -> Tensor:
     return whole
 
 
-def nodes_named(edge_index: Tensor) -> int:
-    """How many nodes an edge list ``[2, E]`` has that does not say: up to the largest id, within reason.
+def infer_num_nodes(edge_index: Tensor) -> int:
+    """Infer the number of nodes of an edge list ``[2, E]``: the largest id plus one, within reason.
 
     Example:
-        >>> nodes_named(torch.tensor([[0, 1], [1, 2]]))
+        >>> infer_num_nodes(torch.tensor([[0, 1], [1, 2]]))
         3
     """
     edges = edge_index.shape[1]
     largest = int(edge_index.max()) if edges else -1
-    if largest >= FREE_NODES + NODES_PER_EDGE * edges:
+    if largest >= MAX_INFERRED_NODES + MAX_NODES_PER_EDGE * edges:
         raise ValueError(
             f"node ids run to {largest} with {edges} edge{'s' if edges > 1 else ''}; number the nodes from 0, as "
             "numpy.unique(edges, return_inverse=True) does, or, if so many nodes are there without edges, give "
@@ -52,8 +52,8 @@ def nodes_named(edge_index: Tensor) -> int:
     return max(largest + 1, 0)
 
 
-def floats(value: Any) -> Tensor:
-    """Edge weights as real floating-point numbers."""
+def as_weights(value: Any) -> Tensor:
+    """Convert edge weights to a real floating-point tensor."""
     tensor = as_tensor(value, "edge_weight")
     if tensor.is_complex():
         raise ValueError(f"edge_weight must be real, got {tensor.dtype}".replace("torch.", ""))
@@ -61,12 +61,12 @@ def floats(value: Any) -> Tensor:
 
 
 def check_graph(graph: Graph) -> None:
-    """Raise a ``ValueError`` that quotes the first thing that does not fit."""
+    """Validate a graph; raise a ``ValueError`` that quotes the first invalid value."""
     index, n = graph.edge_index, graph.num_nodes
     if index.dim() != 2 or index.shape[0] != 2:
         raise ValueError(f"edge_index must have shape [2, edges], got {list(index.shape)}")
     _check_ptr(graph.ptr, n)
-    map_threads(lambda first: _check_edges(graph, first), range(0, graph.num_edges, CHECKED_AT_ONCE))
+    map_threads(lambda first: _check_edges(graph, first), range(0, graph.num_edges, EDGES_PER_CHECK))
     for name, length, of in (
         ("edge_weight", graph.num_edges, "edge"),
         ("edge_type", graph.num_edges, "edge"),
@@ -99,8 +99,8 @@ def _check_ptr(ptr: Tensor, num_nodes: int) -> None:
 
 
 def _check_edges(graph: Graph, first: int) -> None:
-    """Whether the edges from number ``first`` on, as many as are checked at once, stay within their graphs."""
-    index, n = graph.edge_index[:, first : first + CHECKED_AT_ONCE], graph.num_nodes
+    """Check that ``EDGES_PER_CHECK`` edges from ``first`` on stay within their graphs."""
+    index, n = graph.edge_index[:, first : first + EDGES_PER_CHECK], graph.num_nodes
     low, high = (int(bound) for bound in index.aminmax())
     if low < 0 or high >= n:
         wrong = int(((index < 0) | (index >= n)).any(0).nonzero()[0])
@@ -122,7 +122,7 @@ def _check_edges(graph: Graph, first: int) -> None:
 
 
 def check_nonnegative(graph: Graph, asked_by: str) -> None:
-    """Refuse negative edge weights, where ``asked_by`` has no meaning for them."""
+    """Raise if an edge weight is negative; ``asked_by`` names the encoding in the error."""
     weights = graph.edge_weight
     if weights is not None and bool((weights < 0).any()):
         where = int((weights < 0).nonzero()[0])
@@ -132,9 +132,9 @@ def check_nonnegative(graph: Graph, asked_by: str) -> None:
         )
 
 
-def sorted_once(graphs: Any, num_graphs: int) -> Tensor:
-    """Numbers of graphs in order, each there once."""
-    graphs = integers(graphs, "graphs").flatten()
+def sorted_unique(graphs: Any, num_graphs: int) -> Tensor:
+    """Return graph numbers sorted; raise if one is out of range or repeated."""
+    graphs = as_integers(graphs, "graphs").flatten()
     ordered: Tensor = graphs.sort().values
     known = len(ordered) == 0 or 0 <= int(ordered[0]) <= int(ordered[-1]) < num_graphs
     if not known or bool((ordered.diff() == 0).any()):

@@ -34,13 +34,13 @@ from gape.graph.adjacency import Adjacency
 MatrixName = Literal["adjacency", "random_walk", "random_walk_in", "symmetric", "laplacian", "normalized_laplacian"]
 
 NAMES: tuple[str, ...] = get_args(MatrixName)
-# What can be divided by without leaving the range of float64.
+# Smallest degree whose inverse is finite in float64.
 SMALLEST_DEGREE = 1e-290
 
 
 @dataclass(frozen=True, eq=False)
 class WalkMatrix:
-    """One walk matrix of a batch of graphs, block-diagonal, used by its products only.
+    """One walk matrix of a batch of graphs, block-diagonal, mostly used through its products.
 
     Args:
         name: one of the names above.
@@ -67,7 +67,7 @@ class WalkMatrix:
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether the matrix is its transpose by its form, whatever the degrees.
+        """Whether the matrix equals its transpose by construction, whatever the degrees.
 
         D⁻¹A of a regular graph also happens to be symmetric; that is left to :attr:`similarity`.
         """
@@ -79,7 +79,7 @@ class WalkMatrix:
 
     @cached_property
     def similarity(self) -> Tensor | None:
-        """Positive c with ``diag(c) M diag(1/c)`` symmetric, ``None`` if there is none that we know of.
+        """Positive c with ``diag(c) M diag(1/c)`` symmetric, ``None`` if none is known.
 
         D⁻¹A and AD⁻¹ of an undirected graph are similar to D^(-1/2) A D^(-1/2); all ones if M is symmetric.
         """
@@ -98,12 +98,12 @@ class WalkMatrix:
         return torch.where((left > 0) & (right > 0), right / left, ones).sqrt()
 
     def push(self, x: Tensor) -> Tensor:
-        """``Mᵀ x``: what arrives at each node when ``x`` ``[n]`` or ``[n, c]`` moves one step along the edges."""
+        """Return ``Mᵀ x`` for ``x`` ``[n]`` or ``[n, c]``: one step along the edges."""
         y = _scale(self.adjacency.push(_scale(x, self.left)), self.right)
         return self._combine(x, y)
 
     def pull(self, x: Tensor) -> Tensor:
-        """``M x``: what each node sees one step ahead."""
+        """Return ``M x``: one step against the edges."""
         y = _scale(self.adjacency.pull(_scale(x, self.right)), self.left)
         return self._combine(x, y)
 
@@ -113,7 +113,7 @@ class WalkMatrix:
         return y if self.diagonal is None else y + _scale(x, self.diagonal)
 
     def entries(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows, columns and values of all entries; the values follow the edge weights' gradient."""
+        """Return rows, columns and values of all entries; the values are differentiable in the edge weights."""
         source, target = self.adjacency.edge_index
         values = self.adjacency.weights
         if self.left is not None:
@@ -130,7 +130,7 @@ class WalkMatrix:
     def _norms(self) -> tuple[Tensor, Tensor]:
         """The ∞-norm and the 1-norm of each graph's matrix: its largest row and column sums of absolute values.
 
-        Upper bounds of them where entries that lie on each other (parallel edges, loops in a Laplacian) cancel.
+        Upper bounds where coinciding entries (parallel edges, loops in a Laplacian) cancel.
         """
         if self.left is None and self.right is None and self.diagonal is None and not self.adjacency.weighted:
             rows, columns = self.adjacency.out_degree, self.adjacency.in_degree
@@ -156,23 +156,23 @@ class WalkMatrix:
 
     @cached_property
     def nonnegative(self) -> bool:
-        """Whether no entry is negative, parallel edges and loops in a Laplacian counted one by one."""
+        """Whether no entry is negative; coinciding entries count one by one."""
         if self.sign > 0 and not self.adjacency.weighted:
             return True
         return bool((self.entries()[2] >= 0).all())
 
     @cached_property
     def acyclic(self) -> bool:
-        """Whether no walk comes back in any graph."""
+        """Whether no graph of the batch has a cycle."""
         if self.adjacency.edge_index.shape[1] == 0:
             return self.diagonal is None
         return bool(self.acyclic_graphs.all())
 
     @cached_property
     def acyclic_graphs(self) -> Tensor:
-        """``[graphs]``: whether no walk comes back: every strong component is a single node without a loop.
+        """``[graphs]``: whether the graph has no cycle: its strong components are single nodes without a loop.
 
-        All ``False`` for undirected graphs without weights, with no look at them one by one.
+        All ``False`` for undirected unweighted batches, without checking each graph.
         """
         edges, graphs = self.adjacency.edge_index, len(self.ptr) - 1
         undirected = edges.shape[1] and not self.adjacency.weighted and self.adjacency.symmetric
@@ -187,8 +187,8 @@ class WalkMatrix:
     def components(self) -> Tensor:
         """``[n]``: the number of each node's strongly connected component.
 
-        Entries between components have no part in any eigenvalue. Without them what is left of a directed graph is
-        well conditioned: dense eigenvalues of a long directed path would come out near 0.1, and not as 0.
+        Entries between components change no eigenvalue, but make them ill-conditioned: computed with them, the
+        eigenvalues of a long directed path come out near 0.1 instead of 0.
         """
         source, target = self.adjacency.edge_index.cpu().numpy()
         shape = (self.num_nodes, self.num_nodes)
@@ -197,9 +197,9 @@ class WalkMatrix:
         return torch.from_numpy(component).to(self.ptr.device, torch.int64)
 
     def dense(self, *, within_components: bool = False) -> Tensor:
-        """The matrices of all graphs, zero-padded to the largest: ``[graphs, n_max, n_max]``.
+        """Return the matrices of all graphs, zero-padded to the largest: ``[graphs, n_max, n_max]``.
 
-        ``within_components``: without the entries between :attr:`components`.
+        ``within_components`` drops the entries between :attr:`components`.
         """
         source, target, values = self.entries()
         if within_components:
@@ -217,7 +217,7 @@ def _scale(x: Tensor, by: Tensor | None) -> Tensor:
 
 
 def walk_matrix(adjacency: Adjacency, name: str) -> WalkMatrix:
-    """The walk matrix of that name."""
+    """Build the walk matrix of that name."""
     if name not in NAMES:
         raise ValueError(f"there is no walk matrix {name!r}; choose one of {', '.join(NAMES)}")
     if name == "adjacency":
@@ -238,7 +238,7 @@ def walk_matrix(adjacency: Adjacency, name: str) -> WalkMatrix:
 
 
 def check_range(degree: Tensor, what: str, smallest: float = 0.0) -> None:
-    """Refuse degrees ``[n]`` that float64 cannot hold, or that are below ``smallest`` without being zero."""
+    """Raise if a degree ``[n]`` overflows float64, or is nonzero but below ``smallest``."""
     bad = ~torch.isfinite(degree) | ((degree != 0) & (degree.abs() < smallest))
     if bool(bad.any()):
         node = int(bad.nonzero()[0])
@@ -257,8 +257,7 @@ def _inverse(degree: Tensor, what: str, root: bool = False) -> Tensor:
             f"node {node} has {what} {values[node].item():g}: its square root does not exist; "
             "use the adjacency or a matrix of positive weights"
         )
-    # A zero degree means no weight to share out, so the row stays zero. The inner where keeps the unused
-    # branch, and so its gradient, finite.
+    # A node of degree 0 keeps a zero row. The inner where keeps the unused branch, and so its gradient, finite.
     safe = torch.where(degree == 0, torch.ones_like(degree), degree)
     inverse = safe.rsqrt() if root else 1.0 / safe
     return torch.where(degree == 0, torch.zeros_like(degree), inverse)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gape.graph.spectral_radius import EIGENVALUE_NODES, spectral_radius
+from gape.graph.spectral_radius import MAX_DENSE_RADIUS_NODES, spectral_radius
 from gape.solvers.outcome import below_one
 from gape.solvers.problem import Problem
 
@@ -49,7 +49,7 @@ def proven_radius(problem: Problem, estimate: Tensor, positive: Tensor | None = 
     if walk.nonnegative and bool(unsure.any()):
         sure = sure | _dwindles(problem, unsure)
         unsure &= ~sure
-    unsure &= walk.adjacency.sizes <= EIGENVALUE_NODES
+    unsure &= walk.adjacency.sizes <= MAX_DENSE_RADIUS_NODES
     if not bool(unsure.any()):
         return estimate, sure
     radius = torch.where(unsure, mu * spectral_radius(walk, unsure), estimate)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.graph.batching import near_sizes
+from gape.graph.batching import group_by_size
 from gape.solvers.auto import Auto
 from gape.solvers.basis import Basis
 from gape.solvers.fixed_point import FixedPoint
@@ -69,7 +69,7 @@ def _solve_as_suits(auto: Auto, question: Question, problem: Problem, out: Tenso
 def _solve_in_sizes(solver: Solver, question: Question, problem: Problem, out: Tensor | None) -> Solved:
     """All graphs at once, or those of about the same size where the largest sets the price."""
     if isinstance(solver, Spectral | Schur):
-        groups = near_sizes(problem.adjacency.sizes)
+        groups = group_by_size(problem.adjacency.sizes)
         if len(groups) > 1:
             return _solve_groups(groups, question, solver, out)
     return _solve_by(solver, question, problem, out)

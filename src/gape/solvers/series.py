@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import positive
-from gape.graph.spectral_radius import EIGENVALUE_NODES, spectral_radius
+from gape.graph.spectral_radius import MAX_DENSE_RADIUS_NODES, spectral_radius
 from gape.solvers.contraction import contracting_power, substituted
 from gape.solvers.outcome import UNKNOWN, YES, Result, below_one, check_tolerance, code, judge
 from gape.solvers.problem import Problem
@@ -114,6 +114,6 @@ def _radius(problem: Problem, runs: WalkSum, done: Tensor, known: Tensor) -> tup
     unsure = done & ~known & ~below_one(radius)
     if not bool(unsure.any()):
         return radius, known
-    small_enough = unsure & (problem.adjacency.sizes <= EIGENVALUE_NODES)
+    small_enough = unsure & (problem.adjacency.sizes <= MAX_DENSE_RADIUS_NODES)
     exact = problem.transition_radius * spectral_radius(problem.walk, small_enough)
     return torch.where(small_enough, exact, radius), known | (unsure & ~small_enough)

@@ -71,4 +71,4 @@ def test_two_that_add_results_at_once_lose_none(tmp_path, monkeypatch, make, mod
     one.result()
     two.result()
     assert len(read_lines(tmp_path / "results" / file)) == 2
-    assert [path.name for path in (tmp_path / "results").iterdir()] == [file]
+    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == [".lock", file]

@@ -12,7 +12,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from gape._internal.files import locked
+from gape._internal.files import folder_lock
 from gape.data import GraphDataset
 from gape.data.cycles import Cycles
 from gape.data.flat import FlatGraphs
@@ -34,7 +34,7 @@ from pathlib import Path
 import gape.experiments.graph_tasks.training.journal as journal
 from gape.experiments.report.board import Board
 from gape.experiments.graph_tasks.cell import Cell
-from gape._internal.files import locked
+from gape._internal.files import folder_lock
 from gape.experiments.graph_tasks.run import RunOptions, run
 
 torch.set_num_threads(1)
@@ -71,6 +71,7 @@ def test_a_cell_trains_and_leaves_a_complete_folder(tmp_path, tiny):
     result = run(cell, RunOptions(tmp_path), lambda *what: seen.append(what))
     folder = cell.folder(tmp_path)
     assert {path.name for path in folder.iterdir()} == {
+        ".lock",
         "settings.json",
         "data.json",
         "versions.json",
@@ -232,7 +233,7 @@ def test_an_empty_part_is_found_before_training():
 def test_a_run_that_another_process_is_at_is_refused(tmp_path, tiny):
     cell = Cell("cycles", "none", 41, tiny)
     cell.folder(tmp_path).mkdir(parents=True)
-    with locked(cell.folder(tmp_path)), pytest.raises(ValueError, match="is being run by another process"):
+    with folder_lock(cell.folder(tmp_path)), pytest.raises(ValueError, match="is being run by another process"):
         run(cell, RunOptions(tmp_path))
 
 

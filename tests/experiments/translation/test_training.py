@@ -12,7 +12,7 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from gape._internal.files import locked
+from gape._internal.files import folder_lock
 from gape.cli import main
 from gape.experiments.report.render import render
 from gape.experiments.translation.collect import collect, read_results
@@ -117,7 +117,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(mirror, tmp_path):
 
 
 def test_two_processes_do_not_train_in_one_folder(mirror, tmp_path):
-    with locked(tmp_path), pytest.raises(ValueError, match="is being run by another process; wait for it"):
+    with folder_lock(tmp_path), pytest.raises(ValueError, match="is being run by another process; wait for it"):
         train(settings(), mirror, tmp_path)
     assert not RunFolder(tmp_path).begun
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gape._internal.files import replacing, waiting
+from gape._internal.files import file_lock, replacing
 from gape.experiments.graph_tasks.cell import Cell
 
 Result = dict[str, Any]
@@ -124,7 +124,7 @@ def collect(runs: Path, results: Path) -> dict[Path, int]:
     """
     written = {}
     results.mkdir(parents=True, exist_ok=True)
-    with waiting(results / ".lock"):
+    with file_lock(results / ".lock"):
         everything = read_results(runs, results)
         for task in sorted({result["task"] for result in everything}):
             lines = [json.dumps(result, ensure_ascii=False) for result in everything if result["task"] == task]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any, get_type_hints
 
-from gape._internal.validation import typed
+from gape._internal.validation import parse_setting
 from gape.experiments.graph_tasks.rows import find
 from gape.experiments.graph_tasks.settings import Settings
 
@@ -58,9 +58,9 @@ def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
         if dot and group in _GROUPS:
             target = _GROUPS[group]
             hint = _data_type(settings.task, name) if group == "data" else _encoding_type(settings.encoding, name)
-            changes[target] = {**changes.get(target, getattr(settings, target)), name: typed(text, hint, key)}
+            changes[target] = {**changes.get(target, getattr(settings, target)), name: parse_setting(text, hint, key)}
         elif key in plain_keys():
-            changes[key] = typed(text, hints[key], key)
+            changes[key] = parse_setting(text, hints[key], key)
         else:
             raise ValueError(f"there is no setting {key!r}; there are {', '.join(known_keys(settings))}")
     return replace(settings, **changes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gape._internal.validation import typed
+from gape._internal.validation import parse_setting
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.overrides import parse_pairs
 from gape.experiments.graph_tasks.protocol import SEEDS
@@ -43,8 +43,8 @@ def parse_line(line: str, max_minutes: float | None = None) -> list[Cell]:
     if len(words) < 2 or "=" in words[0] or "=" in words[1]:
         raise ValueError(f"expected TASK ENCODING [seed=N] [minutes=M] [key=value ...], got {line.strip()!r}")
     pairs = parse_pairs(words[2:])
-    seeds = [typed(text, int, "seed") for text in pairs.pop("seed", str(SEEDS[0])).split(",")]
+    seeds = [parse_setting(text, int, "seed") for text in pairs.pop("seed", str(SEEDS[0])).split(",")]
     minutes = pairs.pop("minutes", None)
-    limits = [max_minutes, None if minutes is None else typed(minutes, float, "minutes")]
+    limits = [max_minutes, None if minutes is None else parse_setting(minutes, float, "minutes")]
     allowed = min((limit for limit in limits if limit is not None), default=None)
     return [Cell(words[0], row, seed, pairs, allowed) for seed in seeds for row in words[1].split(",")]

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from gape._internal.files import locked, replacing
+from gape._internal.files import folder_lock, replacing
 from gape.data import GraphDataset, edge_count_baseline
 from gape.experiments.graph_tasks.begun import refuse, same_data, same_settings, versions_so_far
 from gape.experiments.graph_tasks.cell import Cell
@@ -95,7 +95,7 @@ def run(cell: Cell, options: RunOptions | None = None, report: Report | None = N
         return known
     folder = cell.folder(options.runs)
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder):
+    with folder_lock(folder):
         same_settings({**described(cell.settings), "devices": options.devices}, folder)
         result = _compute(cell, options, folder, report)
         with replacing(folder / "result.json") as temporary:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from gape._internal.files import replacing, waiting
+from gape._internal.files import file_lock, replacing
 from gape.experiments.graph_tasks.collect import read_lines
 from gape.experiments.graph_tasks.rows import find
 from gape.experiments.report.paper import printed
@@ -58,7 +58,7 @@ def _keep(results: Path, line: dict[str, Any]) -> None:
     Lines of the workload that were measured on other data or another machine go: a table says only once on what.
     """
     results.mkdir(parents=True, exist_ok=True)
-    with waiting(results / ".lock"):
+    with file_lock(results / ".lock"):
         same = [old for old in _read(results) if old["runtime"] != line["runtime"] or _where(old) == _where(line)]
         kept = {_key(old): old for old in same} | {_key(line): line}
         with replacing(results / FILE) as temporary:

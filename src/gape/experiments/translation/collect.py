@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gape._internal.files import replacing, waiting
+from gape._internal.files import file_lock, replacing
 from gape.experiments.translation.run_folder import RunFolder
 from gape.experiments.translation.scoring import compare
 
@@ -36,7 +36,7 @@ def collect(runs: Path, results: Path) -> list[Result]:
     # Slow, so before anyone else has to wait.
     comparisons = {key: _compare(group) if BASELINE in group else {} for key, group in groups.items()}
     results.parent.mkdir(parents=True, exist_ok=True)
-    with waiting(results.with_name(".lock")):
+    with file_lock(results.with_name(".lock")):
         found = {_identity(result): result for result in read_results(results)}
         for key, group in groups.items():
             for encoding, (_, result) in group.items():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
-from gape._internal.validation import seed_number, typed, whole_number
+from gape._internal.validation import parse_setting, seed_number, whole_number
 from gape.experiments.translation.model import ModelSettings
 
 
@@ -146,7 +146,7 @@ def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
     if "epochs" in pairs and settings.training.steps is not None:
         raise ValueError(f"epochs={pairs['epochs']} would change nothing: the length is given by --steps")
     hints = get_type_hints(ModelSettings) | get_type_hints(TrainingSettings)
-    return _changed(settings, {key: typed(text, hints.get(key, str), key) for key, text in pairs.items()})
+    return _changed(settings, {key: parse_setting(text, hints.get(key, str), key) for key, text in pairs.items()})
 
 
 def differences(there: Settings, here: Settings) -> list[str]:

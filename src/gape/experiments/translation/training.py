@@ -14,7 +14,7 @@ import lightning
 import torch
 from lightning.pytorch.callbacks import Callback, ProgressBar
 
-from gape._internal.files import locked, replacing
+from gape._internal.files import folder_lock, replacing
 from gape.experiments.graph_tasks.training.fit import fit
 from gape.experiments.translation.batches import PieceCorpus
 from gape.experiments.translation.corpus import DATASETS, Corpus, Splits, read_raw_reference
@@ -67,7 +67,7 @@ def train(
     prepared = PieceCorpus.from_corpus(splits.train, vocabulary, max_pieces=settings.model.max_positions - 1)
     task = TranslationTask(settings, vocabulary, prepared, splits.dev)
     run.path.mkdir(parents=True, exist_ok=True)
-    with locked(run.path):
+    with folder_lock(run.path):
         run.begin(settings, vocabulary, splits.digest, shorter)
         _fit(task, run, minutes, callbacks)
         if len(task.history) < task.stretches():

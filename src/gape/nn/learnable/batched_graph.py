@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import as_tensor, check_batch, whole_number
-from gape.graph.batching import pointers
+from gape.graph.batching import offsets
 from gape.graph.graph import Graph
-from gape.graph.validate import integers
+from gape.graph.validate import as_integers
 
 
 def batched_graph(
@@ -34,7 +34,7 @@ def batched_graph(
             f"expected edge_index, a plain tensor [2, E], got {got}; for PyG data call "
             "layer(data.edge_index, data.batch, num_nodes=data.num_nodes)"
         )
-    edge_index = integers(edge_index, "edge_index")
+    edge_index = as_integers(edge_index, "edge_index")
     labels = None if labels is None else _row(labels, "labels", "x[:, 0]")
     edge_type = None if edge_type is None else _row(edge_type, "edge_type", "edge_attr[:, 0]")
     if batch is not None:
@@ -43,7 +43,7 @@ def batched_graph(
     ptr = None
     if batch is not None:
         sizes = torch.bincount(batch, minlength=max(num_graphs, 1))
-        ptr = pointers(sizes)
+        ptr = offsets(sizes)
     return Graph(edge_index, num_nodes, edge_weight, labels, edge_type, ptr)  # type: ignore[arg-type]
 
 

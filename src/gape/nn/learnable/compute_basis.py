@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from gape.graph.batching import blocks, spread_rows
+from gape.graph.batching import blocks, scatter_rows
 from gape.graph.graph import Graph
 from gape.graph.spectral_radius import unit_walk, walk_radius
 from gape.graph.walk_matrix import NAMES, WalkMatrix
@@ -94,7 +94,7 @@ def return_weights(walk: WalkMatrix, length: int) -> Tensor:
     if walk.num_nodes:
         diagonals = PowerDiagonals(length, out.dtype)
         for block in blocks(walk, multiple=4):
-            spread_rows(out, block, diagonals(block.matrices, symmetric=walk.symmetric))
+            scatter_rows(out, block, diagonals(block.matrices, symmetric=walk.symmetric))
     return out
 
 

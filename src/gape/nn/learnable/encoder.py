@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape.graph.batching import pointers
+from gape.graph.batching import offsets
 from gape.graph.graph import Graph
 from gape.nn.attention.multi_head import fit_bias
 from gape.nn.attention.pattern import AttentionPattern
@@ -142,5 +142,5 @@ def _input(encoding: Tensor | WalkInput | None) -> WalkInput:
 
 
 def _graph(given: WalkInput, pattern: AttentionPattern) -> Graph:
-    ptr = pointers(pattern.sizes)
+    ptr = offsets(pattern.sizes)
     return Graph(pattern.edge_index, pattern.num_nodes, given.edge_weight, given.labels, given.edge_type, ptr)

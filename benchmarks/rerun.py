@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.collect import both_figures, read_results
 from gape.experiments.graph_tasks.jobs import run_cells
+from gape.experiments.graph_tasks.results import describe_metric, read_results
 from gape.experiments.graph_tasks.run import RunOptions
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def figures(result: dict[str, Any]) -> str:
     """Test metric by both rules, and how the run ended."""
-    return f"{both_figures(result)}, ended by {result['stopped']}"
+    return f"{describe_metric(result)}, ended by {result['stopped']}"
 
 
 def main() -> None:

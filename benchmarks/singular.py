@@ -26,15 +26,13 @@ from rich.table import Table
 import gape.data
 from gape.encodings import GAPE, make
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.overrides import parse_pairs
 from gape.experiments.graph_tasks.protocol import settings
-from gape.experiments.graph_tasks.rows import ROWS
+from gape.experiments.graph_tasks.registry import ROWS
 from gape.experiments.graph_tasks.settings import Settings
-from gape.experiments.graph_tasks.training.batches import FixedBatches
-from gape.experiments.graph_tasks.training.encoded import EncodedDataset
-from gape.experiments.graph_tasks.training.evaluate import evaluate
-from gape.experiments.graph_tasks.training.network import build_network
-from gape.experiments.graph_tasks.training.train import train_fold
+from gape.experiments.graph_tasks.training.data import EncodedDataset, FixedBatches
+from gape.experiments.graph_tasks.training.loop import train_fold
+from gape.experiments.graph_tasks.training.network import build_network, evaluate
+from gape.experiments.runs.settings import parse_pairs
 from gape.experiments.runtime.sylvester import sylvester_encoding
 from gape.experiments.runtime.todays_way import matrix_of, source_of
 from gape.solvers import AlgebraicOnlyWarning, Status

@@ -9,7 +9,7 @@ from gape.data.dataset import GraphDataset
 from gape.data.flat import FlatGraphs
 from gape.data.split import Split
 from gape.data.task import Task
-from gape.experiments.graph_tasks.learned import LEARNED, learned
+from gape.experiments.graph_tasks.registry import LEARNED, learned
 from gape.nn import GraphTransformer
 
 
@@ -33,7 +33,7 @@ def test_every_name_trains_on_a_prepared_data_set_as_on_the_fly(name, categories
     inputs = categories or "constant"
     model = GraphTransformer(inputs=inputs, out_channels=1, layers=1, hidden=16, heads=2, encoding=encoder)
     batch = encoding.prepare(plain, plain.node_categories).batch()
-    given = encoding.given(batch)
+    given = encoding.encoder_input(batch)
     assert given.basis is not None
     encoder.fit_scaling([(given, model.pattern(batch.edge_index, batch.batch, batch.num_graphs))])
     out = model(batch.x, batch.edge_index, batch.batch, given)
@@ -59,7 +59,7 @@ def test_every_name_passes_edge_weights_on(name):
     encoding = learned(name, scaling="batch")
     encoder = encoding.encoder(16, (3,))
     batch = Batch.from_data_list(list(encoding.prepare(Stored(), (3,))))
-    given = encoding.given(batch)
+    given = encoding.encoder_input(batch)
     model = GraphTransformer(inputs=3, out_channels=1, layers=1, hidden=16, heads=2, encoding=encoder).eval()
     fly = type(given)(labels=given.labels, edge_weight=batch.edge_weight.flatten(), fixed=given.fixed)
     found, expected = (model(batch.x, batch.edge_index, batch.batch, one) for one in (given, fly))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,15 +10,12 @@ import typer
 from gape._internal.files import check_writable
 from gape.cli.extras import needs
 from gape.cli.options import DataDir, Results, Runs
-from gape.cli.wording import reword
 
 if TYPE_CHECKING:
     from gape.experiments.graph_tasks.cell import Cell
     from gape.experiments.graph_tasks.run import RunOptions
 
 _FOUR = "none,rw,lape,gape"
-# What the library calls otherwise.
-_OPTIONS = {"runs": "--out", "tensorboard": "--tensorboard"}
 
 
 @needs("bench")
@@ -81,8 +77,8 @@ def bench(
 
     Example: gape bench cycles --encoding none,rw,lape,gape --seeds 4 --jobs 2
     """
-    from gape.experiments.graph_tasks.overrides import parse_pairs
-    from gape.experiments.graph_tasks.short import SHORT, SHORT_MINUTES
+    from gape.experiments.graph_tasks.schedule import QUICK_MINUTES, QUICK_SCHEDULE
+    from gape.experiments.runs.settings import parse_pairs
 
     if queue is not None and tasks:
         raise ValueError(f"give tasks or a queue, got {' '.join(tasks)} and {queue}")
@@ -93,7 +89,7 @@ def bench(
         if queue is not None or tasks != ["cycles"]:
             given = f"--queue {queue}" if queue is not None else " ".join(tasks or ["no task"])
             raise ValueError(f"--short is for the task cycles alone, got {given}: gape bench cycles --short")
-        pairs, max_minutes = {**SHORT, **pairs}, max_minutes or SHORT_MINUTES
+        pairs, max_minutes = {**QUICK_SCHEDULE, **pairs}, max_minutes or QUICK_MINUTES
     if report is not None:
         _check_report(report, one_task=queue is None and len(tasks or []) == 1, missing=missing)
     if queue is not None:
@@ -101,11 +97,11 @@ def bench(
     else:
         cells = _grid(tasks or [], (encoding or _FOUR).split(","), seeds or 1, pairs, max_minutes)
     if missing:
-        from gape.experiments.graph_tasks.run import missing as without_results
+        from gape.experiments.graph_tasks.results import missing_cells
 
         if not results.is_dir():
             raise FileNotFoundError(f"--missing runs what --results lacks, and there is no folder {results}")
-        asked, cells = len(cells), without_results(cells, results)
+        asked, cells = len(cells), missing_cells(cells, results)
         typer.echo(f"{asked - len(cells)} of {asked} cells have a result in {results}", err=True)
     if list_:
         for cell in cells:
@@ -121,12 +117,13 @@ def bench(
         if report is not None and found:
             _report(report, cells, pairs, found, options)
     if collect:
-        from gape.experiments.graph_tasks.collect import collect as gather
+        from gape.experiments.graph_tasks.results import collect as gather
 
         for path, lines in gather(out, results).items():
             typer.echo(f"{path}: {lines} results")
     if failures:
-        raise _failed(failures, cells)
+        reasons = "\n".join(failures)
+        raise ValueError(f"{len(failures)} of {len(cells)} cells failed:\n{reasons}")
 
 
 def _check_report(report: Path, *, one_task: bool, missing: bool) -> None:
@@ -140,13 +137,13 @@ def _check_report(report: Path, *, one_task: bool, missing: bool) -> None:
 
 def _queued(queue: Path, max_minutes: float | None, unfit: dict[str, object]) -> list[Cell]:
     """The cells of a file, which says itself what other options say."""
-    from gape.experiments.graph_tasks.queue import read_queue
+    from gape.experiments.graph_tasks.cell import read_cells
 
     if given := [option for option, value in unfit.items() if value]:
         raise ValueError(
             f"{' and '.join(given)} with --queue {queue}: its lines say TASK ENCODING [seed=N] [key=value ...]"
         )
-    return read_queue(queue, max_minutes)
+    return read_cells(queue, max_minutes)
 
 
 def _grid(
@@ -170,23 +167,3 @@ def _report(
     table = comparison("graph-performance", found, {task: pairs}, [task], rows)
     typer.echo(render(table, "text"), nl=False)
     typer.echo(f"report: {write_report(report, table, cells, found, options.runs, options.data_dir).resolve()}")
-
-
-def _failed(failures: list[str], cells: list[Cell]) -> ValueError:
-    """The reasons, in words of the command line."""
-    from gape.experiments.graph_tasks.overrides import known_keys
-
-    options = _set_options({key for cell in cells for key in known_keys(cell.settings)}) | _OPTIONS
-    named = (failure.partition(": ") for failure in failures)
-    reasons = "\n".join(f"{name}: {reword(reason, options)}" for name, _, reason in named)
-    return ValueError(f"{len(failures)} of {len(cells)} cells failed:\n{reasons}")
-
-
-def _set_options(keys: set[str]) -> dict[str, str]:
-    """How to set what a message calls by its last name, where that is one thing only.
-
-    >>> _set_options({"layers", "data.order", "data.seed", "encoding.seed"})
-    {'layers': '--set layers=', 'order': '--set data.order='}
-    """
-    uses = Counter(key.rpartition(".")[2] for key in keys)
-    return {name: f"--set {key}=" for key in sorted(keys, reverse=True) if uses[name := key.rpartition(".")[2]] == 1}

@@ -120,8 +120,8 @@ def _of_training(
     name: str, tasks: list[str] | None, rows: list[str] | None, words: list[str], runs: Path, results: Path
 ) -> Table:
     """A table of graph tasks; what it leaves out is said."""
-    from gape.experiments.graph_tasks.collect import latest, of_today, read_results, replaced
     from gape.experiments.graph_tasks.protocol import TASKS, task_protocol
+    from gape.experiments.graph_tasks.results import count_replaced, latest, matches_current_protocol, read_results
     from gape.experiments.report.layouts import layout
     from gape.experiments.report.table import comparison, only_with_other_settings, other_settings
 
@@ -130,11 +130,11 @@ def _of_training(
     overrides = _by_task(words, list(TASKS))
     collected = read_results(results)
     everything = latest([*read_results(runs), *collected])
-    found = [result for result in everything if of_today(result)]
+    found = [result for result in everything if matches_current_protocol(result)]
     if len(found) < len(everything):
         typer.echo(f"{len(everything) - len(found)} runs of an earlier protocol are not shown", err=True)
     made = comparison(name, found, overrides, tasks, rows)
-    if number := replaced(collected, everything):
+    if number := count_replaced(collected, everything):
         typer.echo(
             f"{number} results of {runs} stand in the place of older ones in {results}; --runs {results} shows "
             f"those of {results} alone",
@@ -152,7 +152,7 @@ def _by_task(words: list[str], tasks: list[str]) -> dict[str, dict[str, str]]:
     >>> _by_task(["max_epochs=9", "pattern:train_fraction=0.1"], ["csl", "pattern"])
     {'csl': {'max_epochs': '9'}, 'pattern': {'max_epochs': '9', 'train_fraction': '0.1'}}
     """
-    from gape.experiments.graph_tasks.overrides import parse_pairs
+    from gape.experiments.runs.settings import parse_pairs
 
     chosen: dict[str, list[str]] = {task: [] for task in tasks}
     for word in words:

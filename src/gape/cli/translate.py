@@ -75,7 +75,7 @@ def train(
 
     Example: gape translate train --encoding gape --steps 2000 --out runs-translation/gape
     """
-    from gape.experiments.graph_tasks.overrides import parse_pairs
+    from gape.experiments.runs.settings import parse_pairs
     from gape.experiments.translation.settings import override
     from gape.experiments.translation.settings import preset as make
     from gape.experiments.translation.unfinished import Unfinished
@@ -206,7 +206,7 @@ def rows(
 
     Example: gape translate rows --steps 1500 --minutes 60
     """
-    from gape.experiments.graph_tasks.overrides import parse_pairs
+    from gape.experiments.runs.settings import parse_pairs
     from gape.experiments.translation.collect import collect
     from gape.experiments.translation.corpus import DATASETS
     from gape.experiments.translation.rows import ROWS, row_settings, run_rows

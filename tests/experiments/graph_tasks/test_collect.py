@@ -8,7 +8,8 @@ from threading import Event
 import pytest
 
 from gape._internal import files as atomic
-from gape.experiments.graph_tasks.collect import collect, read_lines
+from gape.experiments.graph_tasks.results import collect
+from gape.experiments.runs.collect import read_lines
 from gape.experiments.runtime.table import FILE, _keep
 from gape.experiments.translation.collect import collect as collect_translations
 
@@ -47,8 +48,8 @@ def runtimes(folder):
 @pytest.mark.parametrize(
     ("make", "module"),
     [
-        (graph_results, "gape.experiments.graph_tasks.collect"),
-        (runtimes, "gape.experiments.runtime.table"),
+        (graph_results, "gape.experiments.runs.collect"),
+        (runtimes, "gape.experiments.runs.collect"),
         (translations, "gape.experiments.translation.collect"),
     ],
 )

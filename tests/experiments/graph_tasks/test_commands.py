@@ -73,7 +73,7 @@ def test_bench_refuses_what_makes_no_sense(capsys, tmp_path):
         assert message in err
 
 
-def test_a_folder_begun_with_other_settings_names_the_option(capsys, tmp_path, tiny):
+def test_a_folder_of_other_settings_says_what_to_do(capsys, tmp_path, tiny):
     cell = Cell("cycles", "none", 41, tiny)
     committed = (Path(__file__).parents[3] / "results" / "cycles.jsonl").read_text().splitlines()[0]
     path = cell.folder(tmp_path) / "result.json"
@@ -82,7 +82,7 @@ def test_a_folder_begun_with_other_settings_names_the_option(capsys, tmp_path, t
     words = [word for pair in tiny.items() for word in ("--set", "=".join(pair))]
     code, _, err = answer(capsys, "bench", "cycles", "-e", "none", "--out", str(tmp_path), *words)
     assert code == 2
-    assert "remove it, or keep runs elsewhere (--out …)" in err.replace("\n", " ")
+    assert "remove it, or choose another folder" in err.replace("\n", " ")
 
 
 @pytest.mark.slow

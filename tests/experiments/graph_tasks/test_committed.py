@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.collect import NEEDED, read_lines, read_results
+from gape.experiments.graph_tasks.results import REQUIRED_KEYS, read_results
+from gape.experiments.runs.collect import read_lines
 
 RESULTS = Path(__file__).parents[3] / "results"
 
@@ -19,7 +20,7 @@ def test_kept_results_are_of_the_settings_of_their_cells(path):
     for where, result in read_lines(path):
         if "task" not in result:  # a runtime or a translation
             continue
-        assert set(NEEDED) <= set(result), where
+        assert set(REQUIRED_KEYS) <= set(result), where
         cell = Cell(result["task"], result["encoding"], result["seed"], result["overrides"])
         assert dict(cell.overrides) == result["overrides"], where
-        assert not cell.changed_since(result["settings"]), where
+        assert not cell.changes_since(result["settings"]), where

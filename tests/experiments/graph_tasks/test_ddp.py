@@ -3,16 +3,16 @@
 import pytest
 
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.run import RunOptions, run
-from gape.experiments.graph_tasks.training.epochs import read_epochs
+from gape.experiments.graph_tasks.run import RunOptions, run_cell
+from gape.experiments.graph_tasks.training.checkpoint import read_epochs
 
 
 @pytest.mark.slow
 def test_two_processes_compute_what_one_does(tmp_path, tiny):
     # Layer norm, because batch norm sees the graphs of its own process only.
     cell = Cell("cycles", "rw", 41, {**tiny, "norm": "layer", "lr": "1e-3", "batch_size": "7", "max_epochs": "3"})
-    two = run(cell, RunOptions(tmp_path / "two", devices=2), lambda *_: None)
-    one = run(cell, RunOptions(tmp_path / "one"))
+    two = run_cell(cell, RunOptions(tmp_path / "two", devices=2), lambda *_: None)
+    one = run_cell(cell, RunOptions(tmp_path / "one"))
     for first, second in zip(
         read_epochs(cell.folder(tmp_path / "one") / "metrics.csv"),
         read_epochs(cell.folder(tmp_path / "two") / "metrics.csv"),
@@ -26,9 +26,9 @@ def test_two_processes_compute_what_one_does(tmp_path, tiny):
 @pytest.mark.slow
 def test_batch_norm_trains_on_two_processes_and_goes_on_where_it_stopped(tmp_path, tiny):
     cell = Cell("cycles", "lape", 41, tiny)
-    stopped = run(Cell("cycles", "lape", 41, tiny, max_minutes=1e-6), RunOptions(tmp_path, devices=2))
+    stopped = run_cell(Cell("cycles", "lape", 41, tiny, max_minutes=1e-6), RunOptions(tmp_path, devices=2))
     assert (stopped["stopped"], stopped["epochs"]) == ("time", [1])
-    result = run(cell, RunOptions(tmp_path, devices=2))
+    result = run_cell(cell, RunOptions(tmp_path, devices=2))
     assert result["epochs"] == [6]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gape.experiments.graph_tasks.collect import read_results
+from gape.experiments.graph_tasks.results import read_results
 from gape.experiments.report.dots import draw_table, interactive, printed
 from gape.experiments.report.layouts import names
 from gape.experiments.report.paper import paper_results

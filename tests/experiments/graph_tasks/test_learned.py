@@ -6,14 +6,12 @@ import pytest
 import torch
 
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.learned import LEARNED, learned
-from gape.experiments.graph_tasks.protocol import described, settings
-from gape.experiments.graph_tasks.rows import find, names
-from gape.experiments.graph_tasks.run import RunOptions, run
-from gape.experiments.graph_tasks.training.batches import mixed_seed
-from gape.experiments.graph_tasks.training.encoded import encoded_dataset
+from gape.experiments.graph_tasks.protocol import settings, settings_record
+from gape.experiments.graph_tasks.registry import LEARNED, find_row, learned, row_names
+from gape.experiments.graph_tasks.run import RunOptions, run_cell
+from gape.experiments.graph_tasks.training.data import encoded_dataset, mix_seeds
+from gape.experiments.graph_tasks.training.loop import train_fold
 from gape.experiments.graph_tasks.training.network import build_network
-from gape.experiments.graph_tasks.training.train import train_fold
 from gape.experiments.report.layouts import layout
 from gape.experiments.report.layouts import names as tables
 from gape.graph.convert import as_graph
@@ -21,8 +19,8 @@ from gape.graph.convert import as_graph
 
 @pytest.mark.parametrize("name", LEARNED)
 def test_every_learnable_encoding_is_a_row(name):
-    assert name in names()
-    assert find(name).how == "learned"
+    assert name in row_names()
+    assert find_row(name).encoder == "learned"
 
 
 @pytest.mark.parametrize("name", LEARNED)
@@ -78,7 +76,7 @@ def test_settings_that_do_not_go_together_are_refused_before_training():
 def test_a_cell_says_what_the_name_of_a_learned_row_stands_for():
     plain = Cell("cycles", "gape-learned-closed")
     assert Cell("cycles", "gape-learned-closed", overrides={"encoding.scaling": "fixed"}) == plain
-    (layer,) = described(plain.settings)["encoding_options"]["layers"]
+    (layer,) = settings_record(plain.settings)["encoding_options"]["layers"]
     assert (layer["states"], layer["length"], layer["scaling"], layer["transition"]) == (4, 20, "fixed", "dense")
 
 
@@ -88,10 +86,10 @@ def test_an_unknown_setting_is_refused_with_those_there_are():
 
 
 def test_a_run_stopped_by_time_goes_on_to_the_same_numbers(tmp_path, tiny):
-    whole = run(Cell("cycles", "gape-learned-closed", overrides=tiny), RunOptions(runs=tmp_path / "whole"))
+    whole = run_cell(Cell("cycles", "gape-learned-closed", overrides=tiny), RunOptions(runs=tmp_path / "whole"))
     short = Cell("cycles", "gape-learned-closed", overrides=tiny, max_minutes=1e-6)
-    assert run(short, RunOptions(runs=tmp_path / "parts"))["stopped"] == "time"
-    resumed = run(Cell("cycles", "gape-learned-closed", overrides=tiny), RunOptions(runs=tmp_path / "parts"))
+    assert run_cell(short, RunOptions(runs=tmp_path / "parts"))["stopped"] == "time"
+    resumed = run_cell(Cell("cycles", "gape-learned-closed", overrides=tiny), RunOptions(runs=tmp_path / "parts"))
     assert resumed["epochs"] == whole["epochs"]
     assert json.dumps(resumed["folds"]) == json.dumps(whole["folds"])
 
@@ -100,7 +98,7 @@ def test_fixed_scales_are_those_of_the_training_graphs(tmp_path, tiny):
     cell = Cell("cycles", "gape-learned-closed", overrides={**tiny, "encoding.scaling": "fixed", "max_epochs": "1"})
     encoded = encoded_dataset(cell.settings)
     weights = train_fold(cell.settings, encoded, 0, tmp_path).weights
-    torch.manual_seed(mixed_seed(cell.settings.seed, 0))
+    torch.manual_seed(mix_seeds(cell.settings.seed, 0))
     layer = build_network(cell.settings, encoded).encoding.layers[0]  # as it was before training
     features = layer.read(as_graph(encoded.dataset.batch(encoded.dataset.splits[0].train)))
     name = "encoding.automata.0.scaling."
@@ -140,6 +138,6 @@ def test_every_learned_row_of_a_table_is_a_model_that_can_be_built(name):
     for row in whole.rows:
         for column in whole.columns:
             cell = Cell(column.task, row.encoding, overrides={**column.overrides, **row.overrides})
-            if find(row.encoding).how == "learned":
+            if find_row(row.encoding).encoder == "learned":
                 categories = (28,) if column.task == "zinc" else ()
                 assert learned(row.encoding, **cell.settings.encoding_options).encoder(80, categories).layers

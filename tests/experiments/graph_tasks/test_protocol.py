@@ -4,16 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.overrides import override
+from gape.experiments.graph_tasks.cell import Cell, parse_cells, read_cells
 from gape.experiments.graph_tasks.protocol import SEEDS, TASKS, settings
-from gape.experiments.graph_tasks.queue import parse_line, read_queue
-from gape.experiments.graph_tasks.rows import ROWS, find
-from gape.experiments.graph_tasks.settings import Settings
-from gape.experiments.graph_tasks.training.encoded import encoded_dataset
+from gape.experiments.graph_tasks.registry import ROWS, find_row
+from gape.experiments.graph_tasks.settings import Settings, override
+from gape.experiments.graph_tasks.training.data import encoded_dataset
 from gape.experiments.graph_tasks.training.network import build_network
 
-# task: layers, batch size, learning rate, patience, readout; from the configuration files of the authors' runs.
+# task: layers, batch size, learning rate, patience, pooling; from the configuration files of the authors' runs.
 PUBLISHED = {
     "zinc": (10, 128, 7e-4, 15, "mean"),
     "csl": (6, 5, 5e-4, 10, "sum"),
@@ -41,7 +39,7 @@ FEATURES = {
 def test_settings_are_those_of_the_authors_runs_for_all_encodings(task):
     for row in ROWS:
         s = settings(task, row.name)
-        assert (s.layers, s.batch_size, s.lr, s.patience, s.readout) == PUBLISHED[task]
+        assert (s.layers, s.batch_size, s.lr, s.patience, s.pooling) == PUBLISHED[task]
         assert (s.hidden, s.heads, s.factor, s.min_lr, s.max_epochs) == (80, 8, 0.5, 1e-6, 1000)
         assert (s.dropout, s.norm, s.attention, s.train_fraction) == (0.0, "batch", "neighbours", 1.0)
 
@@ -168,8 +166,13 @@ def test_settings_that_belong_together_are_set_together():
         ("cycles", "none", {"heads": "7"}, "heads must divide hidden, got heads=7 and hidden=80"),
         ("cycles", "lape", {"scaling": "whitened"}, "scaling=whitened is for .* linear layer, got lape"),
         ("cycles", "gape-learned-node", {"scaling": "fixed"}, "got gape-learned-node; set encoding.scaling"),
-        ("cycles", "none", {"readout": "node"}, "readout=node is for targets of nodes, and cycles asks about graphs"),
-        ("pattern", "none", {"readout": "sum"}, "readout=sum is for targets of graphs, .* use readout=node"),
+        (
+            "cycles",
+            "none",
+            {"pooling": "node"},
+            "pooling=node is for targets of nodes, .* use pooling=sum or mean",
+        ),
+        ("pattern", "none", {"pooling": "sum"}, "pooling=sum is for targets of graphs, .* use pooling=node"),
         ("cycles", "gape", {"encoding.labels": "20"}, "labels=20"),
         ("cycles", "ppr", {}, "'ppr' encodes pairs of nodes"),
     ],
@@ -188,7 +191,7 @@ def test_unknown_names_are_refused_with_what_exists():
     with pytest.raises(ValueError, match="there is no task 'cycle'; there are zinc, csl, cycles"):
         Cell("cycle", "none")
     with pytest.raises(ValueError, match=r"there is no encoding 'lap'; there are none, lape"):
-        find("lap")
+        find_row("lap")
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
         Settings("cycles", "none", batch_size=0)
     assert set(PUBLISHED) <= set(TASKS)
@@ -203,7 +206,7 @@ def test_a_default_that_is_spelled_out_makes_no_other_cell():
 def test_a_queue_is_read_line_by_line(tmp_path):
     path = tmp_path / "queue"
     path.write_text("# first\n\ncycles none,rw seed=41,95 # two by two\ncsl gape minutes=3 data.order=published\n")
-    cells = read_queue(path, max_minutes=40)
+    cells = read_cells(path, max_minutes=40)
     assert [(c.task, c.encoding, c.seed, c.max_minutes) for c in cells] == [
         ("cycles", "none", 41, 40),
         ("cycles", "rw", 41, 40),
@@ -211,9 +214,9 @@ def test_a_queue_is_read_line_by_line(tmp_path):
         ("cycles", "rw", 95, 40),
         ("csl", "gape", 41, 3.0),
     ]
-    assert read_queue(path, max_minutes=2)[-1].max_minutes == 2
+    assert read_cells(path, max_minutes=2)[-1].max_minutes == 2
     path.write_text("csl none\ncsl nonesuch\n")
     with pytest.raises(ValueError, match="line 2: there is no encoding 'nonesuch'"):
-        read_queue(path)
+        read_cells(path)
     with pytest.raises(ValueError, match="seed must be a whole number, got 'all'"):
-        parse_line("csl none seed=all")
+        parse_cells("csl none seed=all")

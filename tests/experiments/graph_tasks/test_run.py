@@ -18,12 +18,12 @@ from gape.data.cycles import Cycles
 from gape.data.flat import FlatGraphs
 from gape.data.split import Split
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.jobs import run_cells
-from gape.experiments.graph_tasks.run import RunOptions, check_parts, finished, run
-from gape.experiments.graph_tasks.training.checkpoint import Checkpoint
-from gape.experiments.graph_tasks.training.epochs import read_epochs
-from gape.experiments.report.board import Board
+from gape.experiments.graph_tasks.jobs import CellListener, run_cells
+from gape.experiments.graph_tasks.results import finished_result
+from gape.experiments.graph_tasks.run import RunOptions, check_parts, run_cell
+from gape.experiments.graph_tasks.training.checkpoint import Checkpoint, read_epochs
 from gape.experiments.report.table import comparison
+from gape.experiments.runs.progress import ProgressDisplay
 
 # What depends on the clock rather than on the settings.
 CLOCK = ("minutes", "finished", "encoding_seconds")
@@ -31,20 +31,20 @@ CLOCK = ("minutes", "finished", "encoding_seconds")
 KILLED = """
 import os, signal, sys, torch
 from pathlib import Path
-import gape.experiments.graph_tasks.training.journal as journal
-from gape.experiments.report.board import Board
+import gape.experiments.graph_tasks.training.loop as loop
+from gape.experiments.runs.progress import ProgressDisplay
 from gape.experiments.graph_tasks.cell import Cell
 from gape._internal.files import folder_lock
-from gape.experiments.graph_tasks.run import RunOptions, run
+from gape.experiments.graph_tasks.run import RunOptions, run_cell
 
 torch.set_num_threads(1)
-journal.SAVE_EVERY = float(sys.argv[2])
+loop.SAVE_EVERY_SECONDS = float(sys.argv[2])
 
 def kill(fold, folds, line):
     if line["epoch"] == 4:
         os.kill(os.getpid(), signal.SIGKILL)
 
-run(Cell("cycles", sys.argv[3], 41, eval(sys.argv[4])), RunOptions(Path(sys.argv[1])), kill)
+run_cell(Cell("cycles", sys.argv[3], 41, eval(sys.argv[4])), RunOptions(Path(sys.argv[1])), kill)
 """
 
 
@@ -59,16 +59,16 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_the_cell_goes_on_afterwards(tmp_path
 
     cell, before = Cell("cycles", "gape", 41, tiny), signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        run(cell, RunOptions(tmp_path / "parts"), interrupt)
+        run_cell(cell, RunOptions(tmp_path / "parts"), interrupt)
     assert signal.getsignal(signal.SIGINT) is before
-    parts = run(cell, RunOptions(tmp_path / "parts"))
-    assert without_clock(parts) == without_clock(run(cell, RunOptions(tmp_path / "whole")))
+    parts = run_cell(cell, RunOptions(tmp_path / "parts"))
+    assert without_clock(parts) == without_clock(run_cell(cell, RunOptions(tmp_path / "whole")))
 
 
 def test_a_cell_trains_and_leaves_a_complete_folder(tmp_path, tiny):
     cell = Cell("cycles", "gape", 41, tiny)
     seen = []
-    result = run(cell, RunOptions(tmp_path), lambda *what: seen.append(what))
+    result = run_cell(cell, RunOptions(tmp_path), lambda *what: seen.append(what))
     folder = cell.folder(tmp_path)
     assert {path.name for path in folder.iterdir()} == {
         ".lock",
@@ -99,40 +99,40 @@ def test_a_cell_trains_and_leaves_a_complete_folder(tmp_path, tiny):
 
 def test_a_finished_cell_is_not_run_again(tmp_path, tiny):
     cell = Cell("cycles", "none", 41, {**tiny, "max_epochs": "1"})
-    first = run(cell, RunOptions(tmp_path))
+    first = run_cell(cell, RunOptions(tmp_path))
 
     def never(*_):
         raise AssertionError("trained again")
 
-    assert run(cell, RunOptions(tmp_path), never) == first
-    assert finished(Cell("cycles", "none", 95, cell.overrides), tmp_path) is None
+    assert run_cell(cell, RunOptions(tmp_path), never) == first
+    assert finished_result(Cell("cycles", "none", 95, cell.overrides), tmp_path) is None
 
 
 def test_a_result_of_other_settings_is_not_taken_for_the_cells(tmp_path, tiny):
     cell = Cell("cycles", "none", 41, {**tiny, "max_epochs": "1"})
-    result = run(cell, RunOptions(tmp_path))
+    result = run_cell(cell, RunOptions(tmp_path))
     path = cell.folder(tmp_path) / "result.json"
     path.write_text(json.dumps({**result, "settings": {**result["settings"], "lr": 0.5}}))
-    with pytest.raises(ValueError, match=r"begun with other settings: lr 0\.5 and not 0\.02; remove it"):
-        run(cell, RunOptions(tmp_path))
+    with pytest.raises(ValueError, match=r"a run with other settings: lr is 0\.5 there and 0\.02 here; remove it"):
+        run_cell(cell, RunOptions(tmp_path))
     results, failures = run_cells([cell], RunOptions(tmp_path))
     assert (results, len(failures)) == ([], 1)
     path.write_text('{"task": "cyc')
     with pytest.raises(ValueError, match=r"result\.json is damaged"):
-        run(cell, RunOptions(tmp_path))
+        run_cell(cell, RunOptions(tmp_path))
 
 
 def test_a_run_is_not_resumed_by_another_number_of_processes(tmp_path, tiny):
     cell = Cell("cycles", "none", 41, tiny, max_minutes=1e-6)
-    assert run(cell, RunOptions(tmp_path))["devices"] == 1
-    with pytest.raises(ValueError, match="begun with other settings: devices 1 and not 2"):
-        run(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path, devices=2))
+    assert run_cell(cell, RunOptions(tmp_path))["devices"] == 1
+    with pytest.raises(ValueError, match="holds a run with other settings: devices is 1 there and 2 here"):
+        run_cell(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path, devices=2))
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path, tiny):
     tiny["max_epochs"] = "2"
     one, again, other = (
-        run(Cell("cycles", "lape", seed, tiny), RunOptions(tmp_path / name))
+        run_cell(Cell("cycles", "lape", seed, tiny), RunOptions(tmp_path / name))
         for name, seed in (("a", 41), ("b", 41), ("c", 95))
     )
     assert without_clock(one) == without_clock(again)
@@ -155,8 +155,8 @@ def test_killed_and_resumed_gives_the_same_numbers_as_never_killed(tmp_path, tin
     assert not (folder / "result.json").exists()
     assert (folder / "checkpoint.pt").exists() == (save_every == 0)
     resumed_at = []
-    resumed = run(cell, RunOptions(tmp_path / "killed"), lambda *what: resumed_at.append(what[2]["epoch"]))
-    whole = run(cell, RunOptions(tmp_path / "whole"))
+    resumed = run_cell(cell, RunOptions(tmp_path / "killed"), lambda *what: resumed_at.append(what[2]["epoch"]))
+    whole = run_cell(cell, RunOptions(tmp_path / "whole"))
     assert resumed_at[0] == (5 if save_every == 0 else 1)
     assert without_clock(resumed) == without_clock(whole)
 
@@ -171,17 +171,19 @@ def test_killed_and_resumed_gives_the_same_numbers_as_never_killed(tmp_path, tin
 
 
 def test_time_stops_a_cell_and_more_time_lets_it_go_on(tmp_path, tiny):
-    stopped = run(Cell("cycles", "none", 41, tiny, max_minutes=1e-6), RunOptions(tmp_path))
+    stopped = run_cell(Cell("cycles", "none", 41, tiny, max_minutes=1e-6), RunOptions(tmp_path))
     assert (stopped["stopped"], stopped["epochs"]) == ("time", [1])
-    assert finished(Cell("cycles", "none", 41, tiny, max_minutes=1e-6), tmp_path) == stopped
-    more = run(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path))
+    assert finished_result(Cell("cycles", "none", 41, tiny, max_minutes=1e-6), tmp_path) == stopped
+    more = run_cell(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path))
     assert (more["stopped"], more["epochs"]) == ("epochs", [6])
-    assert without_clock(more) == without_clock(run(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path / "whole")))
+    assert without_clock(more) == without_clock(
+        run_cell(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path / "whole"))
+    )
 
 
 def test_training_ends_when_the_learning_rate_is_below_the_least(tmp_path, tiny):
     tiny |= {"max_epochs": "100", "min_lr": "2e-4", "lr": "5e-4", "patience": "0"}
-    result = run(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path))
+    result = run_cell(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path))
     assert result["stopped"] == "lr"
     assert result["epochs"][0] < 100
 
@@ -191,35 +193,35 @@ def test_other_settings_in_the_same_folder_are_refused(tmp_path, tiny):
     path = cell.folder(tmp_path) / "settings.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"layers": 3}')
-    with pytest.raises(ValueError, match="was begun with other settings"):
-        run(cell, RunOptions(tmp_path))
+    with pytest.raises(ValueError, match="holds a run with other settings"):
+        run_cell(cell, RunOptions(tmp_path))
 
 
 def test_a_run_does_not_go_on_with_other_data(tmp_path, tiny):
     cell = Cell("cycles", "none", 41, tiny, max_minutes=1e-6)
-    stopped = run(cell, RunOptions(tmp_path))
+    stopped = run_cell(cell, RunOptions(tmp_path))
     path = cell.folder(tmp_path) / "data.json"
     record = json.loads(path.read_text())
     assert record == {"data": stopped["data"], "graphs": sum(stopped["graphs"])}
     path.write_text(json.dumps({**record, "graphs": 5}))
-    with pytest.raises(ValueError, match=f"graphs 5 and not {record['graphs']}; remove it, or keep runs elsewhere"):
-        run(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path))
+    with pytest.raises(ValueError, match=f"graphs is 5 there and {sum(stopped['graphs'])} here; remove it"):
+        run_cell(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path))
 
 
-def test_a_result_says_which_versions_its_earlier_sittings_had(tmp_path, tiny):
+def test_a_result_says_which_versions_its_earlier_sessions_had(tmp_path, tiny):
     cell = Cell("cycles", "none", 41, tiny, max_minutes=1e-6)
-    stopped = run(cell, RunOptions(tmp_path))
+    stopped = run_cell(cell, RunOptions(tmp_path))
     assert "versions_before" not in stopped
     path = cell.folder(tmp_path) / "versions.json"
     before = {**stopped["versions"], "torch": "1.0"}
-    path.write_text(json.dumps({"sittings": [before]}))
-    more = run(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path))
+    path.write_text(json.dumps({"sessions": [before]}))
+    more = run_cell(Cell("cycles", "none", 41, tiny), RunOptions(tmp_path))
     assert (more["versions"], more["versions_before"]) == (stopped["versions"], [before])
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
     (tmp_path / "checkpoint.pt").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"checkpoint.pt is damaged: .* Remove it, and the run begins anew"):
+    with pytest.raises(ValueError, match=r"checkpoint.pt is damaged: .* Remove it, and training starts again"):
         Checkpoint.load(tmp_path / "checkpoint.pt")
 
 
@@ -234,13 +236,13 @@ def test_a_run_that_another_process_is_at_is_refused(tmp_path, tiny):
     cell = Cell("cycles", "none", 41, tiny)
     cell.folder(tmp_path).mkdir(parents=True)
     with folder_lock(cell.folder(tmp_path)), pytest.raises(ValueError, match="is being run by another process"):
-        run(cell, RunOptions(tmp_path))
+        run_cell(cell, RunOptions(tmp_path))
 
 
 def test_csl_is_the_mean_over_five_folds(tmp_path):
     small = {"layers": "1", "hidden": "16", "heads": "2", "max_epochs": "1", "batch_size": "30"}
     cell = Cell("csl", "rw", 41, small)
-    result = run(cell, RunOptions(tmp_path))
+    result = run_cell(cell, RunOptions(tmp_path))
     assert len(result["folds"]) == len(result["epochs"]) == 5
     assert result["best_validation"]["accuracy"] == pytest.approx(sum(result["folds"]) / 5, abs=1e-6)
     assert (cell.folder(tmp_path) / "fold-4" / "metrics.csv").exists()
@@ -249,15 +251,15 @@ def test_csl_is_the_mean_over_five_folds(tmp_path):
 def test_a_run_whose_error_is_never_finite_ends_and_says_so(tmp_path, tiny, monkeypatch):
     # Molecules whose targets are infinite: no epoch is better than another.
     from gape import data
-    from gape.experiments.graph_tasks.training import encoded
+    from gape.experiments.graph_tasks.training import data as training_data
 
     source = data.load("cycles", train=20, val=10, test=12)
     source.task = data.Task("zinc", "graph", "mae", num_classes=0)
     source._data.y = torch.full((42,), float("inf"))
-    monkeypatch.setattr(encoded, "load", lambda *_, **__: source)
+    monkeypatch.setattr(training_data, "load", lambda *_, **__: source)
     small = {name: text for name, text in tiny.items() if not name.startswith("data.")}
     cell = Cell("zinc", "none", 41, {**small, "max_epochs": "2"})
-    result = run(cell, RunOptions(tmp_path))
+    result = run_cell(cell, RunOptions(tmp_path))
     assert result["best_epochs"] == [1]
     assert result["best_validation"]["mae"] is None
     assert result["folds"] == [None]
@@ -267,26 +269,26 @@ def test_a_run_whose_error_is_never_finite_ends_and_says_so(tmp_path, tiny, monk
         raise AssertionError(f"{word} is not JSON")
 
     assert json.loads(text, parse_constant=refuse) == result
-    with Board(1, Console(file=io.StringIO())) as board:
-        board.done(cell, result)
-    assert "test mae not finite at best validation" in board.console.file.getvalue()
+    with ProgressDisplay(1, Console(file=io.StringIO())) as display:
+        CellListener(display).on_done(cell, result)
+    assert "test mae not finite at best validation" in display.console.file.getvalue()
     table = comparison("graph-performance", [{**result, "overrides": {}}], tasks=["zinc"], encodings=["none"])
     assert table.lines[0][2][0].text == "not finite [1]"
 
 
 def test_of_lightnings_warnings_only_those_that_say_nothing_are_hidden(tmp_path, tiny, monkeypatch):
-    from gape.experiments.graph_tasks.training import train
+    from gape.experiments.graph_tasks.training import loop
 
     def fit(trainer, module):
         warnings.warn_explicit("something new", UserWarning, "trainer.py", 1, module="lightning.pytorch.trainer")
         real_fit(trainer, module)
 
-    real_fit = train.fit
-    monkeypatch.setattr(train, "fit", fit)
+    real_fit = loop.fit
+    monkeypatch.setattr(loop, "fit", fit)
     cell = Cell("cycles", "none", 41, {**tiny, "max_epochs": "1"})
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
-        run(cell, RunOptions(tmp_path, tensorboard=True))
+        run_cell(cell, RunOptions(tmp_path, tensorboard=True))
     from_lightning = [one for one in shown if "lightning" in one.filename or one.filename == "trainer.py"]
     assert [str(one.message) for one in from_lightning] == ["something new"]
     assert list((cell.folder(tmp_path) / "tensorboard").iterdir())
@@ -297,10 +299,11 @@ def test_bars_say_which_cell_it_is_and_how_long_it_takes_whatever_the_width(widt
     cell = Cell("directed-cycles", "spd", 95, {"data.symmetrized": "true"}, 10.0)
     line = {"epoch": 107.0, "minutes": 2.0, "lr": 5e-4, "train_loss": 0.7, "val_loss": 0.7, "val_accuracy": 0.665}
     page = Console(file=io.StringIO(), width=width)
-    with Board(1, Console(file=io.StringIO(), width=width, force_terminal=True)) as board:
-        board.start(cell)
-        board.epoch(cell, 0, 1, line)
-        page.print(board.progress.get_renderable())
+    with ProgressDisplay(1, Console(file=io.StringIO(), width=width, force_terminal=True)) as display:
+        listener = CellListener(display)
+        listener.on_start(cell)
+        listener.on_message(cell, (0, 1, line))
+        page.print(display.bars.get_renderable())
     shown = page.file.getvalue()
     # A name that is too long for its column goes on in the next line.
     letters = "".join(shown.split())
@@ -313,7 +316,7 @@ def test_bars_say_which_cell_it_is_and_how_long_it_takes_whatever_the_width(widt
 
 def test_a_result_says_where_the_learning_rate_ended(tmp_path, tiny):
     cell = Cell("cycles", "none", 41, {**tiny, "patience": "0", "lr": "0.5", "max_epochs": "12"})
-    result = run(cell, RunOptions(tmp_path))
+    result = run_cell(cell, RunOptions(tmp_path))
     rates = [line["lr"] for line in read_epochs(cell.folder(tmp_path) / "metrics.csv")]
     halvings = result["halvings"][0]
     assert result["final_lr"] == [0.5 * 0.5**halvings]

@@ -9,9 +9,8 @@ import pytest
 from scipy import stats
 
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.collect import collect, read_results
-from gape.experiments.graph_tasks.protocol import described, settings
-from gape.experiments.graph_tasks.run import missing
+from gape.experiments.graph_tasks.protocol import settings, settings_record
+from gape.experiments.graph_tasks.results import collect, missing_cells, read_results
 from gape.experiments.report.render import render
 from gape.experiments.report.summary import best, differ, summarise
 from gape.experiments.report.table import comparison
@@ -173,7 +172,7 @@ def test_a_column_is_of_one_data_set_and_says_which():
 
 
 def test_a_result_of_todays_settings_is_kept_rather_than_a_longer_run_of_earlier_ones(tmp_path):
-    today = described(settings("cycles", "rw"))
+    today = settings_record(settings("cycles", "rw"))
     earlier = result(best=0.5, settings={**today, "lr": 0.1})
     now = result(best=0.9, settings=today, stopped="time", max_minutes=1.0)
     for name, runs in (("a", [earlier]), ("b", [now])):
@@ -181,7 +180,7 @@ def test_a_result_of_todays_settings_is_kept_rather_than_a_longer_run_of_earlier
         (tmp_path / name / "cycles.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
     assert [run["best_validation"]["accuracy"] for run in read_results(tmp_path / "a", tmp_path / "b")] == [0.9]
     collect(tmp_path / "b", tmp_path / "a")
-    assert missing([Cell("cycles", "rw", max_minutes=1.0)], tmp_path / "a") == []
+    assert missing_cells([Cell("cycles", "rw", max_minutes=1.0)], tmp_path / "a") == []
 
 
 def test_a_damaged_line_is_named_by_its_number(tmp_path):
@@ -230,7 +229,7 @@ def test_cells_are_missing_without_a_result_or_with_one_that_less_time_ended(tmp
     other = {"encoding.states": "8"}
 
     def of_gape(seed, overrides=(), **more):
-        held = {**described(settings("cycles", "gape", seed, dict(overrides))), **more.pop("then", {})}
+        held = {**settings_record(settings("cycles", "gape", seed, dict(overrides))), **more.pop("then", {})}
         return result(encoding="gape", seed=seed, overrides=dict(overrides), settings=held, **more)
 
     lines = [
@@ -248,8 +247,8 @@ def test_cells_are_missing_without_a_result_or_with_one_that_less_time_ended(tmp
         Cell("csl", "gape", 41),
         Cell("cycles", "gape", 35),  # what is there is of another learning rate
     ]
-    assert missing(asked, tmp_path) == [asked[1], asked[2], asked[4], asked[6], asked[7]]
-    assert missing(asked, tmp_path / "nothing") == asked
+    assert missing_cells(asked, tmp_path) == [asked[1], asked[2], asked[4], asked[6], asked[7]]
+    assert missing_cells(asked, tmp_path / "nothing") == asked
 
 
 def test_runtimes_are_measured_beside_the_other_ways_and_kept(tmp_path, monkeypatch):

@@ -7,15 +7,12 @@ import torch
 
 from gape.data import Task
 from gape.experiments.graph_tasks.protocol import settings
+from gape.experiments.graph_tasks.schedule import epochs_left, minutes_left
 from gape.experiments.graph_tasks.settings import Settings
-from gape.experiments.graph_tasks.training.batches import FixedBatches, TrainingBatches
-from gape.experiments.graph_tasks.training.checkpoint import copied
-from gape.experiments.graph_tasks.training.encoded import encoded_dataset
-from gape.experiments.graph_tasks.training.evaluate import evaluate
-from gape.experiments.graph_tasks.training.losses import class_weights, loss
-from gape.experiments.graph_tasks.training.module import Training
-from gape.experiments.graph_tasks.training.network import build_network
-from gape.experiments.report.time_left import epochs_left, minutes_left
+from gape.experiments.graph_tasks.training.checkpoint import copy_weights
+from gape.experiments.graph_tasks.training.data import FixedBatches, TrainingBatches, encoded_dataset
+from gape.experiments.graph_tasks.training.module import TrainingModule
+from gape.experiments.graph_tasks.training.network import build_network, class_weights, evaluate, loss
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +75,7 @@ def test_evaluation_is_the_share_of_right_answers(csl):
     torch.manual_seed(0)
     network = build_network(cell, csl)
     graphs = csl.dataset.splits[0].test
-    found = evaluate(network, copied(network), FixedBatches(csl, graphs, 7), csl.dataset.task)
+    found = evaluate(network, copy_weights(network), FixedBatches(csl, graphs, 7), csl.dataset.task)
     network.eval()
     whole = csl.dataset.batch(graphs)
     right = network(whole.x, whole.edge_index, whole.batch, whole.pe).argmax(1) == whole.y
@@ -99,7 +96,7 @@ def training(encoded, **overrides):
     cell = settings(encoded.dataset.task.name, "none", overrides={"layers": "1", "hidden": "16", **overrides})
     split = encoded.dataset.splits[0]
     batches = TrainingBatches(encoded, split.train, 20, seed=1), FixedBatches(encoded, split.val, 20)
-    return Training(build_network(cell, encoded), cell, encoded.dataset.task, *batches)
+    return TrainingModule(build_network(cell, encoded), cell, encoded.dataset.task, *batches)
 
 
 @pytest.mark.filterwarnings("error")

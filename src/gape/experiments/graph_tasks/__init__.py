@@ -1,1 +1,1 @@
-"""graph_tasks."""
+"""The paper's comparison of position encodings on graph tasks: protocol, cells, training, results."""

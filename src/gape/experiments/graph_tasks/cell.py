@@ -1,4 +1,4 @@
-"""One run of the comparison: a task, an encoding, a seed, and what is set otherwise than in the protocol."""
+"""Cells of the comparison: a task, an encoding, a seed, and settings that differ from the protocol."""
 
 from __future__ import annotations
 
@@ -6,26 +6,37 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gape.experiments.graph_tasks.check import check
-from gape.experiments.graph_tasks.overrides import spelled
-from gape.experiments.graph_tasks.protocol import SEEDS, changes, complete, described, settings, task_protocol
-from gape.experiments.graph_tasks.rows import find
-from gape.experiments.graph_tasks.settings import Settings
+from gape import data, encodings
+from gape._internal.validation import parse_setting
+from gape.experiments.graph_tasks.protocol import (
+    SEEDS,
+    full_record,
+    protocol_changes,
+    settings,
+    settings_record,
+    task_protocol,
+)
+from gape.experiments.graph_tasks.registry import find_row, learned
+from gape.experiments.graph_tasks.settings import Settings, override_text
+from gape.experiments.runs.settings import override_key, parse_pairs, read_queue
+
+_QUEUE_LINE = "TASK ENCODING [seed=N] [minutes=M] [key=value ...]"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What to run.
+    """One training of the comparison.
 
     Args:
         task: name of the task.
         encoding: name of the row.
         seed: of everything random.
         overrides: settings that differ from the protocol, as text.
-        max_minutes: of training; None for the whole schedule. Not part of the cell itself.
+        max_minutes: of training; None for the whole schedule. Not part of the cell's identity.
 
     Example:
         >>> cell = Cell("cycles", "gape", 41, {"encoding.states": "8"})
@@ -41,48 +52,104 @@ class Cell:
 
     def __post_init__(self) -> None:
         task_protocol(self.task)
-        find(self.encoding)
+        find_row(self.encoding)
         if self.max_minutes is not None and not self.max_minutes > 0:
             raise ValueError(f"max-minutes must be above 0, got {self.max_minutes}")
-        # Sorted, in one spelling, and what the protocol says anyway left out: one cell, one name.
-        plain, seen = complete(settings(self.task, self.encoding, self.seed)), {}
+        # Sorted, in one spelling, and without what the protocol says anyway: one cell, one name.
+        plain, kept = full_record(settings(self.task, self.encoding, self.seed)), {}
         for key, text in sorted(self.overrides.items()):
             changed = settings(self.task, self.encoding, self.seed, {key: text})
-            if complete(changed) != plain:
-                seen[key] = spelled(changed, key)
-        object.__setattr__(self, "overrides", seen)
-        check(self.settings)
+            if full_record(changed) != plain:
+                kept[key] = override_text(changed, key)
+        object.__setattr__(self, "overrides", kept)
+        check_settings(self.settings)
 
     @property
     def settings(self) -> Settings:
         """The protocol's settings with the overrides."""
         return settings(self.task, self.encoding, self.seed, self.overrides)
 
-    def changed_since(self, held: Mapping[str, Any]) -> str:
-        """In which settings a run of these was another one than this, in words; empty if in none."""
-        return changes(described(self.settings), held)
+    def changes_since(self, recorded: Mapping[str, Any]) -> list[str]:
+        """Describe how recorded settings differ from those of this cell; empty if they are equal."""
+        return protocol_changes(recorded, settings_record(self.settings))
 
     @property
     def variant(self) -> str:
-        """The overrides in one word, empty if there are none."""
-        return in_one_word(self.overrides)
+        """The overrides in one string, empty if there are none."""
+        return override_key(self.overrides)
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Name for people."""
         return " ".join(filter(None, [self.task, self.encoding, self.variant.replace(",", " "), f"seed {self.seed}"]))
 
     def folder(self, runs: Path) -> Path:
-        """Where the run lives."""
+        """Return the folder of the cell under the folder of all runs."""
         row = ",".join(filter(None, [self.encoding, self.variant]))
         if len(row) > 120 or not re.fullmatch(r"[\w.,=*+-]+", row):
             row = f"{self.encoding},{hashlib.sha256(row.encode()).hexdigest()[:12]}"
         return runs / self.task / row / f"seed-{self.seed}"
 
 
-def in_one_word(overrides: Mapping[str, str]) -> str:
+def check_settings(settings: Settings) -> None:
+    """Validate combinations of settings before anything is computed.
+
+    Example:
+        >>> check_settings(Settings("cycles", "rw", pooling="node"))
+        Traceback (most recent call last):
+        ValueError: pooling=node is for targets of nodes, and cycles has targets of graphs: use pooling=sum or mean
     """
-    >>> in_one_word({"norm": "layer", "lr": "0.001"})
-    'lr=0.001,norm=layer'
+    if settings.hidden % settings.heads:
+        raise ValueError(f"heads must divide hidden, got heads={settings.heads} and hidden={settings.hidden}")
+    data.check(settings.task, **settings.data)
+    level = data.task_of(settings.task).level
+    if (settings.pooling == "node") != (level == "node"):
+        wanted = "node" if level == "node" else "sum or mean"
+        kind = "nodes" if settings.pooling == "node" else "graphs"
+        raise ValueError(
+            f"pooling={settings.pooling} is for targets of {kind}, and {settings.task} has targets of {level}s: "
+            f"use pooling={wanted}"
+        )
+    kind, walks = find_row(settings.encoding).encoder, 0
+    if kind == "learned":
+        automata = learned(settings.encoding, **settings.encoding_options)
+        automata.check()
+        walks = automata.walks
+    elif kind != "none":
+        encoding = encodings.make(settings.encoding, **settings.encoding_options)
+        if encoding.pairwise and kind != "degree-distance":
+            raise ValueError(f"{settings.encoding!r} encodes pairs of nodes; the comparison is of node encodings")
+    if settings.scaling != "none" and kind != "linear" and not walks:
+        raise ValueError(
+            f"scaling={settings.scaling} is for fixed encodings that enter by a linear layer, got {settings.encoding}"
+            + ("; set encoding.scaling" if kind == "learned" else "")
+        )
+
+
+def read_cells(path: Path, max_minutes: float | None = None) -> list[Cell]:
+    """Read the cells of a queue file; see :func:`parse_cells` for its lines.
+
+    No cell gets more than ``max_minutes``, whatever its line says.
     """
-    return ",".join(f"{key}={text}" for key, text in sorted(overrides.items()))
+    return read_queue(path, partial(parse_cells, max_minutes=max_minutes), _QUEUE_LINE)
+
+
+def parse_cells(line: str, max_minutes: float | None = None) -> list[Cell]:
+    """Parse ``TASK ENCODING[,ENCODING…] [seed=N[,N…]] [minutes=M] [key=value …]`` into cells.
+
+    >>> [cell.name for cell in parse_cells("cycles rw,gape seed=41,95 minutes=40 layers=4")]
+    ['cycles rw layers=4 seed 41', 'cycles gape layers=4 seed 41', 'cycles rw layers=4 seed 95', \
+'cycles gape layers=4 seed 95']
+    >>> parse_cells("cycles")
+    Traceback (most recent call last):
+    ValueError: expected TASK ENCODING [seed=N] [minutes=M] [key=value ...], got 'cycles'
+    """
+    words = line.split()
+    if len(words) < 2 or "=" in words[0] or "=" in words[1]:
+        raise ValueError(f"expected {_QUEUE_LINE}, got {line.strip()!r}")
+    pairs = parse_pairs(words[2:])
+    seeds = [parse_setting(text, int, "seed") for text in pairs.pop("seed", str(SEEDS[0])).split(",")]
+    minutes = pairs.pop("minutes", None)
+    limits = [max_minutes, None if minutes is None else parse_setting(minutes, float, "minutes")]
+    allowed = min((limit for limit in limits if limit is not None), default=None)
+    return [Cell(words[0], row, seed, pairs, allowed) for seed in seeds for row in words[1].split(",")]

@@ -1,86 +1,64 @@
-"""Many cells, several side by side, each in a process of its own."""
+"""Many cells: finished ones are skipped, the others run in worker processes, with progress."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from multiprocessing.connection import Connection, wait
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.run import RunOptions, finished
-from gape.experiments.graph_tasks.worker import work
-from gape.experiments.report.board import Board
+from gape.experiments.graph_tasks.results import describe_metric, finished_result
+from gape.experiments.graph_tasks.run import RunOptions, run_cell
+from gape.experiments.graph_tasks.schedule import epochs_left, minutes_left
+from gape.experiments.runs.folder import Record
+from gape.experiments.runs.pool import Send, run_pool
+from gape.experiments.runs.progress import ProgressDisplay, duration
 
 
 def run_cells(
-    cells: Sequence[Cell], options: RunOptions, *, jobs: int = 1, board: Board | None = None
-) -> tuple[list[dict[str, Any]], list[str]]:
+    cells: Sequence[Cell], options: RunOptions, *, jobs: int = 1, display: ProgressDisplay | None = None
+) -> tuple[list[Record], list[str]]:
     """Run cells in order, ``jobs`` at a time; skip finished ones.
 
     A cell that fails does not stop the others.
 
-    Returns: the results in the order of ``cells``, without those that failed; and what failed, in words.
+    Returns:
+        The results in the order of ``cells``, without those that failed, and the failures as text.
     """
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}")
     if jobs > 1 and options.devices > 1:
-        raise ValueError(f"jobs={jobs} and devices={options.devices}: share a cell among processes, or run several")
-    results: dict[int, dict[str, Any]] = {}
-    failures: list[str] = []
-    waiting: list[tuple[int, Cell]] = []
-    running: dict[Connection, tuple[int, Cell, Any]] = {}
-    cells = _each_once(cells)
-    with board or Board(len(cells)) as shown, _one_thread():
-        for place, cell in enumerate(cells):
+        raise ValueError(
+            f"jobs={jobs} and devices={options.devices}: split one cell among processes, or run several cells; not both"
+        )
+    cells = _unique(cells)
+    with display or ProgressDisplay(len(cells)) as shown:
+        listener = CellListener(shown)
+        waiting = []
+        for cell in cells:
             try:
-                known = finished(cell, options.runs)
+                known = finished_result(cell, options.runs)
             except ValueError as error:
-                failures.append(f"{cell.name}: {error}")
-                shown.failed(cell, str(error))
+                listener.on_failed(cell, str(error))
                 continue
             if known is None:
-                waiting.append((place, cell))
+                waiting.append(cell)
             else:
-                results[place] = known
-                shown.done(cell, known, skipped=True)
-        try:
-            while waiting or running:
-                while waiting and len(running) < jobs:
-                    place, cell = waiting.pop(0)
-                    pipe, process = _start(cell, options)
-                    running[pipe] = place, cell, process
-                    shown.start(cell)
-                for ready in wait(list(running)):
-                    assert isinstance(ready, Connection)
-                    pipe = ready
-                    place, cell, process = running[pipe]
-                    message = _receive(pipe)
-                    if message[0] == "epoch":
-                        shown.epoch(cell, *message[1:])
-                        continue
-                    del running[pipe]
-                    process.join()
-                    if message[0] == "done":
-                        results[place] = message[1]
-                        shown.done(cell, message[1])
-                    else:
-                        failures.append(f"{cell.name}: {message[1]}")
-                        shown.failed(cell, message[1])
-        finally:
-            for _, _, process in running.values():
-                process.terminate()
-                process.join()
-    return [results[place] for place in sorted(results)], failures
+                listener.on_done(cell, known, skipped=True)
+        run_pool(waiting, partial(_run, options), workers=jobs, listener=listener)
+    return [listener.results[cell.name] for cell in cells if cell.name in listener.results], listener.failures
 
 
-def _each_once(cells: Sequence[Cell]) -> list[Cell]:
-    """The cells without repetitions; of several limits of time of one cell the longest counts.
+def _run(options: RunOptions, cell: Cell, send: Send) -> Record:
+    return run_cell(cell, options, lambda fold, folds, line: send((fold, folds, line)))
+
+
+def _unique(cells: Sequence[Cell]) -> list[Cell]:
+    """Remove repeated cells, and keep the longest time limit of each.
 
     >>> cells = [Cell("csl", "rw", max_minutes=minutes) for minutes in (60.0, 30.0)]
-    >>> [cell.max_minutes for cell in _each_once(cells)]
+    >>> [cell.max_minutes for cell in _unique(cells)]
     [60.0]
     """
     kept: dict[str, Cell] = {}
@@ -91,34 +69,39 @@ def _each_once(cells: Sequence[Cell]) -> list[Cell]:
     return list(kept.values())
 
 
-def _start(cell: Cell, options: RunOptions) -> tuple[Connection, Any]:
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=work, args=(cell, options, there))
-    process.start()
-    there.close()
-    return here, process
+@dataclass
+class CellListener:
+    """Shows the progress of cells and gathers their results by name: the listener of :func:`run_pool`."""
 
+    display: ProgressDisplay
+    results: dict[str, Record] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
 
-def _receive(pipe: Connection) -> tuple[Any, ...]:
-    try:
-        message: tuple[Any, ...] = pipe.recv()
-    except EOFError:
-        return "failed", "its process ended without a word; run the same command again to go on"
-    return message
+    def on_start(self, cell: Cell) -> None:
+        self.display.start(cell.name)
 
+    def on_message(self, cell: Cell, message: tuple[int, int, Mapping[str, float]]) -> None:
+        """Show an epoch: fold, number of folds, line of ``metrics.csv``."""
+        fold, folds, line = message
+        left = minutes_left(cell.settings, fold, folds, line, cell.max_minutes)
+        metric = next(name for name in line if name.startswith("val_") and name != "val_loss")
+        note = f"{f'fold {fold + 1}/{folds}, ' if folds > 1 else ''}epoch {line['epoch']:.0f}, "
+        if self.display.wide:
+            note += f"lr {line['lr']:.1e}, {metric.replace('_', ' ')} {line[metric]:.4f}, at least "
+        note += f"{duration(left)} left"
+        done = line["epoch"]
+        per_fold = done + epochs_left(cell.settings, line)
+        self.display.update(cell.name, done + fold * per_fold, per_fold * folds, note)
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Processes started here compute with one thread each."""
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    def on_done(self, cell: Cell, result: Any, skipped: bool = False) -> None:
+        self.results[cell.name] = result
+        how = "was finished before" if skipped else f"{sum(result['epochs'])} epochs, {result['minutes']:.1f} min"
+        self.display.finish(
+            cell.name,
+            f"test {result['metric'].replace('_', ' ')} {describe_metric(result)} ({how}, stopped by "
+            f"{result['stopped']})",
+        )
+
+    def on_failed(self, cell: Cell, reason: str) -> None:
+        self.failures.append(f"{cell.name}: {reason}")
+        self.display.fail(cell.name, reason)

@@ -1,8 +1,8 @@
 """The paper's settings for every task, in one table.
 
 They are those of the authors' runs, which the paper's text does not always state: its learning rates are ten times
-too high, and it gives 20 eigenvectors for every task. One thing is ours: readout, heads and patience of a task are the
-same for all encodings (the authors' SA and SPD+C had another readout than the rest of their column, SA on CSL ten
+too high, and it gives 20 eigenvectors for every task. One thing is ours: pooling, heads and patience of a task are the
+same for all encodings (the authors' SA and SPD+C had another pooling than the rest of their column, SA on CSL ten
 heads, SA and SPD+C on ZINC a patience of ten). The softmax of GAPE** is the code's, not the text's.
 """
 
@@ -14,26 +14,25 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gape import data, encodings
-from gape.experiments.graph_tasks.learned import learned
-from gape.experiments.graph_tasks.overrides import override
-from gape.experiments.graph_tasks.rows import find
-from gape.experiments.graph_tasks.settings import Settings
+from gape.experiments.graph_tasks.registry import find_row, learned
+from gape.experiments.graph_tasks.settings import Settings, override
+from gape.experiments.runs.settings import describe_changes
 
-#: Of the four runs of every cell.
+#: The paper's four seeds.
 SEEDS = (41, 95, 22, 35)
 
 
 @dataclass(frozen=True)
 class TaskProtocol:
-    """What differs from task to task; hidden width 80, 8 heads, Adam, halving to 1e-6 and 1,000 epochs do not.
+    """Settings of one task; hidden width 80, 8 heads, Adam, halving to 1e-6 and 1,000 epochs are the same for all.
 
     Args:
         title: the column's name in the paper.
-        layers, batch_size, lr, patience, readout: see :class:`Settings`.
+        layers, batch_size, lr, patience, pooling: see :class:`Settings`.
         eigenvectors: k of LAPE.
         eigenpairs: k of spectral attention.
         walk: k of RW.
-        degrees, distances: rows of the tables of SPD+C.
+        degrees, distances: sizes of the embedding tables of SPD+C.
     """
 
     title: str
@@ -41,7 +40,7 @@ class TaskProtocol:
     batch_size: int
     lr: float
     patience: int
-    readout: Literal["sum", "mean", "node"]
+    pooling: Literal["sum", "mean", "node"]
     eigenvectors: int
     eigenpairs: int
     walk: int
@@ -51,7 +50,7 @@ class TaskProtocol:
 
 # fmt: off
 TASKS: Mapping[str, TaskProtocol] = {
-    #                          column      layers batch   lr  patience readout  LAPE  SA  RW   SPD+C
+    #                          column      layers batch   lr  patience pooling  LAPE  SA  RW   SPD+C
     "zinc":     TaskProtocol("ZINC",        10,  128,  7e-4,  15,     "mean",    8,   10,  20,   64, 128),
     "csl":      TaskProtocol("CSL",          6,    5,  5e-4,  10,     "sum",    20,   20,  20,   64, 128),
     "cycles":   TaskProtocol("CYCLES",      10,   25,  5e-4,  10,     "sum",    20,   20,  20,  128, 512),
@@ -62,7 +61,7 @@ TASKS: Mapping[str, TaskProtocol] = {
     "pcqm4mv2": TaskProtocol("PCQM4Mv2",    10, 1024,  7e-4,  15,     "mean",   20,   10,  20,   64, 128),
     # Not in the paper; trained like ZINC.
     "qm9-20k":  TaskProtocol("QM9-20K",     10,  128,  7e-4,  15,     "mean",    8,   10,  20,   64, 128),
-    # Neither; trained like CYCLES.
+    # Not in the paper either; trained like CYCLES.
     "directed-cycles": TaskProtocol("DIRECTED-CYCLES", 10, 25, 5e-4, 10, "sum", 20, 20, 20, 128, 512),
 }
 # fmt: on
@@ -73,7 +72,7 @@ POWERS = 20
 
 
 def task_protocol(task: str) -> TaskProtocol:
-    """The settings of a task.
+    """Return the protocol of a task.
 
     >>> task_protocol("zinc").lr
     0.0007
@@ -84,13 +83,13 @@ def task_protocol(task: str) -> TaskProtocol:
 
 
 def settings(task: str, encoding: str, seed: int = SEEDS[0], overrides: Mapping[str, str] | None = None) -> Settings:
-    """The paper's settings of a cell, with some of them changed.
+    """Return the paper's settings of a cell, with some of them changed.
 
     Args:
         task: one of the tasks.
-        encoding: one of the rows, see :func:`gape.experiments.graph_tasks.rows.names`.
+        encoding: one of the rows, see :func:`gape.experiments.graph_tasks.registry.row_names`.
         seed: of everything random, the encoding included.
-        overrides: settings as text, see :func:`gape.experiments.graph_tasks.overrides.override`.
+        overrides: settings as text, see :func:`gape.experiments.graph_tasks.settings.override`.
 
     Example:
         >>> settings("cycles-v", "rw").encoding_options
@@ -98,7 +97,7 @@ def settings(task: str, encoding: str, seed: int = SEEDS[0], overrides: Mapping[
         >>> settings("cycles", "gape", seed=95, overrides={"layers": "4", "encoding.states": "8"}).encoding_options
         {'on_singular': 'least_squares', 'states': 8, 'seed': 95}
     """
-    of_task, row = task_protocol(task), find(encoding)
+    of_task, row = task_protocol(task), find_row(encoding)
     plain = Settings(
         task=task,
         encoding=encoding,
@@ -107,40 +106,51 @@ def settings(task: str, encoding: str, seed: int = SEEDS[0], overrides: Mapping[
         batch_size=of_task.batch_size,
         lr=of_task.lr,
         patience=of_task.patience,
-        readout=of_task.readout,
-        encoding_options={**row.fixed, **_features(of_task, encoding, row.width), **_seed(encoding, seed)},
+        pooling=of_task.pooling,
+        encoding_options={**row.options, **_features(of_task, encoding, row.size_setting), **_seed(encoding, seed)},
     )
     return override(plain, overrides or {})
 
 
-def described(chosen: Settings) -> dict[str, Any]:
-    """All that decides the numbers of a run, as plain values; the settings that a learned row's name stands for, too.
+def settings_record(chosen: Settings) -> dict[str, Any]:
+    """Return everything that decides the numbers of a cell as plain values; a learned row's name is spelled out.
 
-    >>> described(settings("cycles", "gape-learned-closed"))["encoding_options"]["layers"][0]["length"]
+    >>> settings_record(settings("cycles", "gape-learned-closed"))["encoding_options"]["layers"][0]["length"]
     20
     """
     found = chosen.as_dict()
-    if find(chosen.encoding).how == "learned":
+    if find_row(chosen.encoding).encoder == "learned":
         found["encoding_options"] = learned(chosen.encoding, **chosen.encoding_options).as_dict()
     return found
 
 
-def changes(wanted: Mapping[str, Any], held: Mapping[str, Any]) -> str:
-    """In which of these settings, as :func:`described` has them, a run was another one, in words; empty if in none."""
-    # Settings that there were not then have the values they had then: their defaults.
-    then = {"devices": 1, **Settings(wanted["task"], wanted["encoding"]).as_dict(), **held}
-    now = json.loads(json.dumps(wanted))
-    return ", ".join(f"{key} {then[key]} and not {now[key]}" for key in now if then[key] != now[key])
+# Settings that were renamed, by their names in earlier records.
+_RENAMED = {"readout": "pooling"}
 
 
-def complete(chosen: Settings) -> dict[str, Any]:
-    """:func:`described`, with the defaults of the data set and of the encoding filled in.
+def protocol_changes(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+    """Describe how the settings of a recorded cell differ from the current ones, both as of :func:`settings_record`.
+
+    >>> current = settings_record(settings("zinc", "rw"))
+    >>> earlier = {**current, "readout": "mean", "lr": 0.1}
+    >>> del earlier["pooling"]
+    >>> protocol_changes(earlier, current)
+    ['lr is 0.1 there and 0.0007 here']
+    """
+    # Settings added since then had their defaults.
+    then = {"devices": 1, **Settings(current["task"], current["encoding"]).as_dict()}
+    then |= {_RENAMED.get(name, name): value for name, value in recorded.items()}
+    return describe_changes(then, json.loads(json.dumps(current)))
+
+
+def full_record(chosen: Settings) -> dict[str, Any]:
+    """Return :func:`settings_record` with the defaults of the dataset and of the encoding filled in.
 
     >>> plain = settings("csl", "gape")
-    >>> complete(plain) == complete(override(plain, {"data.order": "random", "encoding.damping": "0.02"}))
+    >>> full_record(plain) == full_record(override(plain, {"data.order": "random", "encoding.damping": "0.02"}))
     True
     """
-    found = described(chosen)
+    found = settings_record(chosen)
     found["data"] = {**data.settings_of(chosen.task), **found["data"]}
     if chosen.encoding in encodings.names():
         defaults = {known.name: known.default for known in encodings.settings_of(chosen.encoding)}
@@ -148,16 +158,16 @@ def complete(chosen: Settings) -> dict[str, Any]:
     return found
 
 
-def _features(task: TaskProtocol, encoding: str, width: str | None) -> dict[str, Any]:
-    """The number of features k, under the name that the encoding has for it."""
-    if width is None:
+def _features(task: TaskProtocol, encoding: str, setting: str | None) -> dict[str, Any]:
+    """Return the number of features k under the encoding's own name for it."""
+    if setting is None:
         return {}
     of_encoding = {"lape": task.eigenvectors, "sa": task.eigenpairs, "rw": task.walk, "pprp": POWERS}
-    return {width: of_encoding.get(encoding, STATES)}
+    return {setting: of_encoding.get(encoding, STATES)}
 
 
 def _seed(encoding: str, seed: int) -> dict[str, int]:
-    """Encodings that draw random numbers draw them by the seed of the run."""
+    """Return the cell's seed for encodings that draw random numbers."""
     if encoding not in encodings.names():
         return {}
     return {"seed": seed} if any(known.name == "seed" for known in encodings.settings_of(encoding)) else {}

@@ -1,16 +1,15 @@
-"""Run one cell: a folder that holds everything, and ``result.json`` in it as the last thing.
+"""Run one cell in its folder; ``result.json`` is written last.
 
-A folder with ``result.json`` is finished and is not run again. A run that was stopped by time is finished, too, but
-goes on when it is asked for with more time. A folder without it goes on from its last checkpoint and comes to the
-same numbers as if it had not been interrupted.
+A folder with ``result.json`` is finished and not trained again, unless a time limit ended it and the cell now has a
+later one. A folder without it resumes from its last checkpoint and comes to the same numbers as if it had not been
+interrupted.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,32 +17,29 @@ from typing import Any
 
 import torch
 
-from gape._internal.files import folder_lock, replacing
 from gape.data import GraphDataset, edge_count_baseline
-from gape.experiments.graph_tasks.begun import refuse, same_data, same_settings, versions_so_far
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.collect import goes_on, identity, parse_result, read_results
-from gape.experiments.graph_tasks.protocol import described
-from gape.experiments.graph_tasks.training.batches import FixedBatches
+from gape.experiments.graph_tasks.protocol import protocol_changes, settings_record
+from gape.experiments.graph_tasks.results import finished_result
 from gape.experiments.graph_tasks.training.checkpoint import Checkpoint
-from gape.experiments.graph_tasks.training.encoded import EncodedDataset, encoded_dataset
-from gape.experiments.graph_tasks.training.evaluate import evaluate
-from gape.experiments.graph_tasks.training.network import build_network
-from gape.experiments.graph_tasks.training.train import train_fold
+from gape.experiments.graph_tasks.training.data import EncodedDataset, FixedBatches, encoded_dataset
+from gape.experiments.graph_tasks.training.loop import train_fold
+from gape.experiments.graph_tasks.training.network import build_network, evaluate
+from gape.experiments.runs.folder import RunFolder
 
-#: Told about every epoch: number of the fold, number of folds, line of metrics.csv.
+#: Called after every epoch: index of the fold, number of folds, line of metrics.csv.
 Report = Callable[[int, int, dict[str, float]], None]
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run, as opposed to what.
+    """How to run cells, as opposed to what they are.
 
     Args:
         runs: folder of all runs.
         data_dir: folder with real data, see :func:`gape.data.load`.
         devices: processes that train one cell together.
-        tensorboard: write TensorBoard's files, too.
+        tensorboard: also write TensorBoard's files.
     """
 
     runs: Path = Path("runs")
@@ -61,52 +57,25 @@ class RunOptions:
         return {"devices": self.devices, "strategy": "ddp_spawn"} if self.devices > 1 else {}
 
 
-def finished(cell: Cell, runs: Path) -> dict[str, Any] | None:
-    """The result of the cell, if there is one that need not go on; refused if it is of other settings."""
-    folder = cell.folder(runs)
-    path = folder / "result.json"
-    if not path.exists():
-        return None
-    result = parse_result(path.read_text(encoding="utf-8"), path)
-    refuse(cell.changed_since(result["settings"]), folder)
-    return None if goes_on(result, cell) else result
-
-
-def missing(cells: Iterable[Cell], results: Path) -> list[Cell]:
-    """Those of the cells that have no collected result that need not go on, or only one of other settings."""
-    known: dict[str, list[dict[str, Any]]] = {}
-    for result in read_results(results):
-        known.setdefault(identity(result), []).append(result)
-    return [
-        cell
-        for cell in cells
-        if all(
-            goes_on(result, cell) or cell.changed_since(result["settings"])
-            for result in known.get(identity(vars(cell)), [])
-        )
-    ]
-
-
-def run(cell: Cell, options: RunOptions | None = None, report: Report | None = None) -> dict[str, Any]:
-    """Train, test and write the result of a cell, or read it if it is there."""
+def run_cell(cell: Cell, options: RunOptions | None = None, report: Report | None = None) -> dict[str, Any]:
+    """Train and test a cell and write its result, or read the result if it is there."""
     options = options or RunOptions()
-    known = finished(cell, options.runs)
+    known = finished_result(cell, options.runs)
     if known is not None:
         return known
-    folder = cell.folder(options.runs)
-    folder.mkdir(parents=True, exist_ok=True)
-    with folder_lock(folder):
-        same_settings({**described(cell.settings), "devices": options.devices}, folder)
+    folder = RunFolder(cell.folder(options.runs))
+    with folder.locked():
+        record = {**settings_record(cell.settings), "devices": options.devices}
+        folder.pin("settings.json", record, protocol_changes)
         result = _compute(cell, options, folder, report)
-        with replacing(folder / "result.json") as temporary:
-            temporary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        folder.write_result(result)
     return result
 
 
-def _compute(cell: Cell, options: RunOptions, folder: Path, report: Report | None) -> dict[str, Any]:
+def _compute(cell: Cell, options: RunOptions, folder: RunFolder, report: Report | None) -> dict[str, Any]:
     encoded = encoded_dataset(cell.settings, options.data_dir)
-    same_data(encoded.dataset, folder)
-    sittings = versions_so_far(folder)
+    folder.pin("data.json", {"data": encoded.dataset.provenance, "graphs": len(encoded.dataset)})
+    *earlier, now = folder.add_versions()
     check_parts(encoded.dataset)
     folds = len(encoded.dataset.splits)
     done: list[Checkpoint] = []
@@ -114,34 +83,33 @@ def _compute(cell: Cell, options: RunOptions, folder: Path, report: Report | Non
     if options.devices > 1:
         report = None  # the epochs happen in other processes; metrics.csv has them
     for fold in range(folds):
-        where = folder / f"fold-{fold}" if folds > 1 else folder
+        where = folder.path / f"fold-{fold}" if folds > 1 else folder.path
         where.mkdir(parents=True, exist_ok=True)
         state = train_fold(
             cell.settings,
             encoded,
             fold,
             where,
-            max_minutes=_share(cell.max_minutes, done, folds),
+            max_minutes=_fold_minutes(cell.max_minutes, done, folds),
             report=None if report is None else lambda line, fold=fold: report(fold, folds, line),  # type: ignore[misc]
             tensorboard=options.tensorboard,
             trainer_options=options.trainer,
         )
         done.append(state)
         tests.append(_test(cell, encoded, fold, state))
-    *before, now = sittings
-    earlier = {"versions_before": before} if before else {}
-    return {**_result(cell, encoded, done, tests), "versions": now, **earlier, "devices": options.devices}
+    before = {"versions_before": earlier} if earlier else {}
+    return {**_result(cell, encoded, done, tests), "versions": now, **before, "devices": options.devices}
 
 
 def check_parts(dataset: GraphDataset) -> None:
-    """Nothing can be said about a part that is empty, and it is better known before training."""
+    """Refuse a dataset with an empty part before training rather than after it."""
     for split in dataset.splits:
         if empty := [name for name in ("train", "val", "test") if not len(getattr(split, name))]:
             raise ValueError(f"{dataset!r} has no {' and no '.join(empty)} graphs: {split!r}, {dataset.provenance}")
 
 
-def _share(minutes: float | None, done: list[Checkpoint], folds: int) -> float | None:
-    """What is left of the time, in equal parts for the folds that are left."""
+def _fold_minutes(minutes: float | None, done: list[Checkpoint], folds: int) -> float | None:
+    """Share the time that is left equally among the folds that are left."""
     if minutes is None:
         return None
     left = minutes - sum(state.minutes for state in done)
@@ -149,7 +117,7 @@ def _share(minutes: float | None, done: list[Checkpoint], folds: int) -> float |
 
 
 def _test(cell: Cell, encoded: EncodedDataset, fold: int, state: Checkpoint) -> dict[str, dict[str, float]]:
-    """Validation and test metrics with the weights of the best validation and with the last ones."""
+    """Compute validation and test metrics with the weights of the best validation and with the last ones."""
     split, task, size = encoded.dataset.splits[fold], encoded.dataset.task, cell.settings.batch_size
     network = build_network(cell.settings, encoded)
     val, test = FixedBatches(encoded, split.val, size), FixedBatches(encoded, split.test, size)
@@ -168,7 +136,7 @@ def _two_classes(dataset: GraphDataset) -> bool:
 
 
 def _finite(value: float) -> float | None:
-    """The value, or None where it is infinite or not a number, which JSON cannot say."""
+    """Replace infinity and NaN, which JSON does not have, by None."""
     return value if math.isfinite(value) else None
 
 
@@ -202,7 +170,7 @@ def _result(
         "parameters": sum(parameter.numel() for parameter in network.parameters()),
         "graphs": [len(split.some_of_train(cell.settings.train_fraction)), len(split.val), len(split.test)],
         "data": encoded.dataset.provenance,
-        "settings": described(cell.settings),
+        "settings": settings_record(cell.settings),
         "threads": torch.get_num_threads(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }

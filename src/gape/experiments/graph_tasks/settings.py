@@ -1,35 +1,40 @@
-"""Everything that decides what a run computes, in one frozen object."""
+"""Settings of a training cell, and their overrides as ``key=value`` text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from gape import data
+from gape._internal.validation import parse_setting
+from gape.experiments.graph_tasks.registry import setting_types
+from gape.experiments.runs.settings import value_text
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of one training run, resolved: nothing else decides its numbers.
+    """All settings of one training cell; nothing else decides its numbers.
 
     Args:
-        task: name of a data set, see :func:`gape.data.names`.
-        encoding: name of a row of the comparison, see :func:`gape.experiments.graph_tasks.rows.names`.
+        task: name of a dataset, see :func:`gape.data.names`.
+        encoding: name of a row, see :func:`gape.experiments.graph_tasks.registry.row_names`.
         seed: of weights, order of the graphs, dropout, sign flips, and of encodings that draw random numbers.
         layers, hidden, heads: shape of the graph transformer.
-        readout: "sum", "mean", or "node" for a target a node.
+        pooling: "sum" or "mean" over the nodes of a graph, or "node" for one prediction per node.
         attention: "neighbours", or "full" for all pairs of nodes of a graph.
         norm: "batch" or "layer".
         dropout: in the layers.
-        scaling: of a fixed encoding that enters by a linear layer, alone or beside learned ones: "none" as in the
+        scaling: of a fixed encoding that enters by a linear layer, alone or added to learned ones: "none" as in the
             paper, or by the training set, "fixed" or "whitened", see :class:`gape.nn.FeatureScaling`.
-        batch_size: graphs in a batch, in training and in evaluation.
-        lr: learning rate of Adam at the start.
-        patience: epochs without a better validation loss before the learning rate is lowered.
-        factor: by which it is lowered.
+        batch_size: graphs per batch, in training and in evaluation.
+        lr: initial learning rate of Adam.
+        patience: epochs without a better validation loss before the learning rate is reduced.
+        factor: the learning rate is multiplied by this.
         min_lr: training ends when the learning rate falls below.
-        max_epochs: training ends after so many epochs at the latest.
-        train_fraction: share of the training graphs that is used, drawn at random but the same in all runs.
-        data: options of the data set that differ from its defaults.
+        max_epochs: training ends after this many epochs at the latest.
+        train_fraction: share of the training graphs that is used, drawn at random but the same in all cells.
+        data: options of the dataset that differ from its defaults.
         encoding_options: settings of the encoding that differ from its defaults.
 
     Example:
@@ -44,7 +49,7 @@ class Settings:
     layers: int = 10
     hidden: int = 80
     heads: int = 8
-    readout: Literal["sum", "mean", "node"] = "sum"
+    pooling: Literal["sum", "mean", "node"] = "sum"
     attention: Literal["neighbours", "full"] = "neighbours"
     norm: Literal["batch", "layer"] = "batch"
     dropout: float = 0.0
@@ -80,8 +85,81 @@ class Settings:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain values for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
 _CHOICES = {name: get_args(hint) for name, hint in get_type_hints(Settings).items() if get_origin(hint) is Literal}
+
+# These name the cell; another value is another cell, not the same one with another setting.
+_IDENTITY = ("task", "encoding", "seed")
+_GROUPS = {"data": "data", "encoding": "encoding_options"}
+
+
+def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
+    """Return the settings with some changed: ``layers``, ``encoding.states``, ``data.test`` and so on, values as text.
+
+    Values are converted to the type of their setting; :class:`gape.experiments.graph_tasks.cell.Cell` checks
+    combinations.
+
+    Example:
+        >>> plain = Settings("cycles", "gape")
+        >>> override(plain, {"lr": "1e-3", "encoding.damping": "0.1"}).lr
+        0.001
+        >>> override(plain, {"learning_rate": "1e-3"})
+        Traceback (most recent call last):
+        ValueError: there is no setting 'learning_rate'; there are layers, hidden, ...
+        >>> override(plain, {"layers": "many"})
+        Traceback (most recent call last):
+        ValueError: layers must be a whole number, got 'many'
+    """
+    changes: dict[str, Any] = {}
+    hints = get_type_hints(Settings)
+    for key, text in pairs.items():
+        group, dot, name = key.partition(".")
+        if dot and group in _GROUPS:
+            target = _GROUPS[group]
+            hint = _data_type(settings.task, name) if group == "data" else _encoding_type(settings.encoding, name)
+            changes[target] = {**changes.get(target, getattr(settings, target)), name: parse_setting(text, hint, key)}
+        elif key in _plain_keys():
+            changes[key] = parse_setting(text, hints[key], key)
+        else:
+            raise ValueError(f"there is no setting {key!r}; there are {', '.join(_known_keys(settings))}")
+    return replace(settings, **changes)
+
+
+def override_text(settings: Settings, key: str) -> str:
+    """Return the value of a setting as text, in one spelling, whichever :func:`override` was given.
+
+    >>> plain = Settings("cycles", "gape")
+    >>> [override_text(override(plain, {"lr": text}), "lr") for text in ("2e-5", "0.00002")]
+    ['2e-05', '2e-05']
+    """
+    group, dot, name = key.partition(".")
+    return value_text(getattr(settings, _GROUPS[group])[name] if dot else getattr(settings, key))
+
+
+def _plain_keys() -> list[str]:
+    return [field.name for field in fields(Settings) if field.name not in (*_IDENTITY, *_GROUPS.values())]
+
+
+def _known_keys(settings: Settings) -> list[str]:
+    """Return all keys that can be set for this task and encoding."""
+    of_data = [f"data.{name}" for name in data.settings_of(settings.task)]
+    return _plain_keys() + of_data + [f"encoding.{name}" for name in setting_types(settings.encoding)]
+
+
+def _data_type(task: str, name: str) -> Any:
+    known = data.setting_types(task)
+    if name not in known:
+        raise ValueError(f"dataset {task!r} has no option {name!r}; it has {', '.join(known)}")
+    return known[name]
+
+
+def _encoding_type(encoding: str, name: str) -> Any:
+    known = setting_types(encoding)
+    if not known:
+        raise ValueError(f"{encoding!r} has no settings, got encoding.{name}")
+    if name not in known:
+        raise ValueError(f"{encoding} has no setting {name!r}; it has {', '.join(known)}")
+    return known[name]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.rows import find
-from gape.experiments.graph_tasks.training.epochs import Epoch, read_epochs
+from gape.experiments.graph_tasks.registry import find_row
+from gape.experiments.graph_tasks.training.checkpoint import Epoch, read_epochs
 
 # Distinct also without colour vision (Okabe and Ito).
 COLOURS = ("#000000", "#E69F00", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#F0E442")
@@ -25,7 +25,7 @@ def learning_curves(cells: Sequence[Cell], runs: Path, metric: str) -> Any:
         epochs = _epochs(cell.folder(runs))
         if not epochs:
             continue
-        name, colour = find(cell.encoding).title, COLOURS[place % len(COLOURS)]
+        name, colour = find_row(cell.encoding).title, COLOURS[place % len(COLOURS)]
         for column, key, dash in ((1, f"val_{metric}", "solid"), (2, "val_loss", "solid"), (2, "train_loss", "dot")):
             figure.add_trace(
                 graph_objects.Scatter(

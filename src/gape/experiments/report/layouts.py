@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gape.experiments.graph_tasks.protocol import TASKS
-from gape.experiments.graph_tasks.rows import ROWS, find
+from gape.experiments.graph_tasks.registry import ROWS, find_row
 from gape.experiments.report.paper import paper_results
 
 
@@ -98,7 +98,7 @@ def _plain(*tasks: str) -> tuple[ColumnOf, ...]:
 
 
 def _as_in_comparison(*encodings: str) -> tuple[RowOf, ...]:
-    return tuple(RowOf(find(name).title, name) for name in encodings)
+    return tuple(RowOf(find_row(name).title, name) for name in encodings)
 
 
 def _of_paper(name: str, title: str, rows: tuple[RowOf, ...]) -> Layout:

@@ -10,7 +10,7 @@ from typing import Any
 from gape._internal.files import replacing
 from gape.data import load
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.rows import find
+from gape.experiments.graph_tasks.registry import find_row
 from gape.experiments.report.curves import learning_curves
 from gape.experiments.report.drawing import drawn_encodings
 from gape.experiments.report.files import CONFIG
@@ -95,7 +95,7 @@ def _runs(results: Sequence[dict[str, Any]]) -> str:
             f"{count} {name.replace('_', ' ')}" for name, count in (result["certificates"] or {}).items()
         )
         values = (
-            find(result["encoding"]).title,
+            find_row(result["encoding"]).title,
             result["seed"],
             sum(result["epochs"]),
             f"{result['minutes']:.1f} min",

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gape.data import task_of
-from gape.experiments.graph_tasks.cell import Cell, in_one_word
-from gape.experiments.graph_tasks.collect import data_of
+from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.protocol import TASKS
+from gape.experiments.graph_tasks.results import describe_data
 from gape.experiments.report.layouts import ColumnOf, Layout, RowOf, layout
 from gape.experiments.report.paper import logged, meant, printed
 from gape.experiments.report.summary import RULES, Summary, best, summarise
+from gape.experiments.runs.settings import override_key
 
 MISSING = "missing"
 #: Runs with no setting changed, in words.
@@ -79,7 +80,7 @@ def comparison(
 
     Args:
         name: one of :func:`gape.experiments.report.layouts.names`.
-        results: of runs, see :func:`gape.experiments.graph_tasks.collect.read_results`.
+        results: of runs, see :func:`gape.experiments.graph_tasks.results.read_results`.
         overrides: of each task, by its name: runs with exactly these are shown instead of those of the protocol.
         tasks: the columns; all if None.
         encodings: the rows; all if None.
@@ -87,7 +88,7 @@ def comparison(
     what, chosen = layout(name, tasks, encodings), overrides or {}
     by_cell: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for result in results:
-        key = (result["task"], result["encoding"], in_one_word(result["overrides"]))
+        key = (result["task"], result["encoding"], override_key(result["overrides"]))
         by_cell.setdefault(key, []).append(result)
 
     figures: _Figures = {}
@@ -134,7 +135,7 @@ def other_settings(
     """
     rows, tasks = {row.encoding for row in what.rows}, {column.task for column in what.columns}
     found = Counter(
-        f"{result['task']}:{in_one_word(result['overrides']) or PLAIN}"
+        f"{result['task']}:{override_key(result['overrides']) or PLAIN}"
         for result in results
         if result["task"] in tasks and result["encoding"] in rows and result["overrides"] != _spelled(result, overrides)
     )
@@ -189,9 +190,9 @@ class _Shown:
 
 def _of_one_data_set(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> _Shown:
     """Figures of one column are of one data set: of those that there are, the one that most of the runs have."""
-    known = Counter(data_of(run) for found in runs.values() for run in found)
+    known = Counter(describe_data(run) for found in runs.values() for run in found)
     data = max(known, key=lambda data: (known[data], data), default="")
-    kept = {row: [run for run in found if data_of(run) == data] for row, found in runs.items()}
+    kept = {row: [run for run in found if describe_data(run) == data] for row, found in runs.items()}
     return _Shown(kept, data, known.total() - known[data])
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from gape._internal.files import file_lock, replacing
-from gape.experiments.graph_tasks.collect import read_lines
-from gape.experiments.graph_tasks.rows import find
+from gape.experiments.graph_tasks.registry import find_row
 from gape.experiments.report.paper import printed
 from gape.experiments.report.summary import Summary
 from gape.experiments.report.table import MISSING, PAPER, Entry, Table
+from gape.experiments.runs.collect import read_lines, update_lines
 from gape.experiments.runtime.measurement import AGREE, measure, table
 from gape.experiments.runtime.todays_way import comparisons
 from gape.experiments.runtime.workloads import SIZES
@@ -57,12 +55,12 @@ def _keep(results: Path, line: dict[str, Any]) -> None:
 
     Lines of the workload that were measured on other data or another machine go: a table says only once on what.
     """
-    results.mkdir(parents=True, exist_ok=True)
-    with file_lock(results / ".lock"):
-        same = [old for old in _read(results) if old["runtime"] != line["runtime"] or _where(old) == _where(line)]
-        kept = {_key(old): old for old in same} | {_key(line): line}
-        with replacing(results / FILE) as temporary:
-            temporary.write_text("".join(json.dumps(one) + "\n" for one in kept.values()), encoding="utf-8")
+
+    def change(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        same = [old for old in lines if old["runtime"] != line["runtime"] or _where(old) == _where(line)]
+        return list(({_key(old): old for old in same} | {_key(line): line}).values())
+
+    update_lines(results / FILE, change)
 
 
 def _where(line: dict[str, Any]) -> list[Any]:
@@ -75,16 +73,16 @@ def _key(line: dict[str, Any]) -> tuple[Any, ...]:
 
 def runtime_table(results: Path) -> Table:
     """The table from what was measured."""
-    found = {_key(line): line for line in _read(results)}
+    found = {_key(line): line for _, line in read_lines(results / FILE)}
     lines: list[tuple[str, str, tuple[Entry, ...]]] = []
     short: list[tuple[str, tuple[str, ...]]] = []
     for encoding, k, way in ((one.encoding, one.k, one.way.name) for one in comparisons()):
-        title = find(encoding).title + ("" if k is None else f", k = {k}")
+        title = find_row(encoding).title + ("" if k is None else f", k = {k}")
         measured = [found.get((name, encoding, k)) for name in SIZES]
         lines.append((title, "ours", tuple(_entry(line) for line in measured)))
         lines.append((title, f"{way}, graph by graph", tuple(_other(line) for line in measured)))
         short.append((title, tuple(_at_best(line) for line in measured)))
-        paper = [printed("graph-runtime", find(encoding).title, name) for name in SIZES] if k == K else []
+        paper = [printed("graph-runtime", find_row(encoding).title, name) for name in SIZES] if k == K else []
         if any(paper):
             lines.append((title, PAPER, tuple(Entry(f"{value:.2f}") for value in paper)))
     notes = [
@@ -130,10 +128,3 @@ def _at_best(line: dict[str, Any] | None) -> str:
         return MISSING
     seconds = f"{min(line['seconds']):#.2g}".rstrip(".")
     return f"{seconds} s" if line["other"] is None else f"{seconds} s, **{_ratio(line)}**"
-
-
-def _read(results: Path) -> list[dict[str, Any]]:
-    path = results / FILE
-    if not path.exists():
-        return []
-    return [record for _, record in read_lines(path)]

@@ -27,7 +27,7 @@ from gape.encodings import (
     make,
 )
 from gape.encodings.node_softmax import node_softmax
-from gape.experiments.graph_tasks.rows import find
+from gape.experiments.graph_tasks.registry import find_row
 from gape.experiments.runtime.by_numpy import laplacian_encoding, pagerank_encoding, spectral_encoding
 from gape.experiments.runtime.sylvester import sylvester_encoding
 from gape.experiments.runtime.workloads import Workload
@@ -92,7 +92,7 @@ def source_of(machine: GAPE, data: Data) -> Any:
 
 def _gape(name: str, states: int) -> Comparison:
     """GAPE as in the comparison, and SciPy with the same automaton and the same labels."""
-    machine = make(name, **find(name).fixed, states=states)
+    machine = make(name, **find_row(name).options, states=states)
     assert isinstance(machine, GAPE)
     transition = machine.automaton.transition.numpy()
 

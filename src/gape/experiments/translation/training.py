@@ -15,7 +15,7 @@ import torch
 from lightning.pytorch.callbacks import Callback, ProgressBar
 
 from gape._internal.files import folder_lock, replacing
-from gape.experiments.graph_tasks.training.fit import fit
+from gape.experiments.runs.lightning import fit
 from gape.experiments.translation.batches import PieceCorpus
 from gape.experiments.translation.corpus import DATASETS, Corpus, Splits, read_raw_reference
 from gape.experiments.translation.run_folder import RunFolder

@@ -1,1 +1,1 @@
-"""One training run of a graph task: the data as batches, the network, the epochs, what is written down."""
+"""Training of one cell: batches of encoded graphs, the network, the epochs, and the files that are written."""

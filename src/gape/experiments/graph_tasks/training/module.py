@@ -1,4 +1,4 @@
-"""What Lightning trains: the network, its loss, its optimiser and what validation says."""
+"""The Lightning module: the network with its loss, optimiser, batches and validation metrics."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from torchmetrics import MeanMetric
 from gape.data import Task
 from gape.data.metrics import metrics_for
 from gape.experiments.graph_tasks.settings import Settings
-from gape.experiments.graph_tasks.training.batches import FixedBatches, TrainingBatches, mixed_seed
-from gape.experiments.graph_tasks.training.graph_batch import GraphBatch
-from gape.experiments.graph_tasks.training.losses import loss
+from gape.experiments.graph_tasks.training.data import FixedBatches, GraphBatch, TrainingBatches, mix_seeds
+from gape.experiments.graph_tasks.training.network import loss
 from gape.nn import GraphTransformer
 
 
-class Training(LightningModule):
-    """One run as Lightning sees it.
+class TrainingModule(LightningModule):
+    """A cell as Lightning trains it.
 
     Args:
         network: the model.
-        settings: of the run.
-        task: of the data set.
+        settings: of the cell.
+        task: of the dataset.
         train, val: the batches.
-        fold: number of the split, part of the seed of everything random in training.
-        first_epoch: epochs done in earlier sessions of this run.
+        fold: index of the split, part of the seed of everything random in training.
+        first_epoch: epochs done in earlier sessions.
         optimizer_state: of the optimiser at the end of those.
     """
 
@@ -47,15 +46,15 @@ class Training(LightningModule):
         self.network, self.settings, self.task = network, settings, task
         self.train_batches, self.val_batches = train, val
         self.fold, self.first_epoch, self._optimizer_state = fold, first_epoch, optimizer_state
-        # "disable": one loss that is not a number makes the mean none, rather than being left out with a warning.
-        # It happens: where all nodes are equal (CSL without encoding) their variance is 0, and in evaluation each of
-        # twelve batch norms stretches the distance to its running mean 300-fold, until float32 overflows.
+        # "disable": one NaN loss makes the mean NaN, rather than being left out with a warning. It happens: where all
+        # nodes are equal (CSL without encoding) their variance is 0, and in evaluation each of twelve batch norms
+        # multiplies the distance to its running mean by 300, until float32 overflows.
         self.train_loss, self.val_loss = MeanMetric(nan_strategy="disable"), MeanMetric(nan_strategy="disable")
         self.val_metrics = metrics_for(task)
 
     @property
     def epoch(self) -> int:
-        """Number of the epoch, counted over all sessions of the run."""
+        """Index of the epoch, counted over all sessions."""
         return self.first_epoch + self.current_epoch
 
     def forward(self, batch: GraphBatch) -> Tensor:
@@ -79,8 +78,8 @@ class Training(LightningModule):
         return self.val_batches
 
     def on_train_epoch_start(self) -> None:
-        # Every epoch starts from a seed of its own, so that going on after an interruption changes nothing.
-        torch.manual_seed(mixed_seed(self.settings.seed, self.fold, self.epoch, self.global_rank))
+        # Every epoch starts from its own seed, so that resuming after an interruption changes nothing.
+        torch.manual_seed(mix_seeds(self.settings.seed, self.fold, self.epoch, self.global_rank))
         self.train_batches.epoch = self.epoch
         self.train_loss.reset()
 

@@ -1,20 +1,27 @@
-"""The model of a run: the paper's graph transformer with the encoder of its row."""
+"""The model of a cell, its loss, and its evaluation."""
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gape.data import Task
+from gape.data.metrics import metrics_for
 from gape.experiments.graph_tasks.protocol import task_protocol
-from gape.experiments.graph_tasks.rows import find
+from gape.experiments.graph_tasks.registry import find_row
 from gape.experiments.graph_tasks.settings import Settings
-from gape.experiments.graph_tasks.training.encoded import EncodedDataset
+from gape.experiments.graph_tasks.training.checkpoint import Weights
+from gape.experiments.graph_tasks.training.data import EncodedDataset, FixedBatches
 from gape.nn import DegreeAndDistance, Encoder, GraphTransformer, LinearEncoder, SpectralAttention
 
 
 def build_network(settings: Settings, encoded: EncodedDataset) -> GraphTransformer:
-    """The graph transformer for these settings and this data; draws its weights from the global generator.
+    """Build the paper's graph transformer with the encoder of the row; weights come from the global generator.
 
     Example:
         >>> from gape.experiments.graph_tasks.protocol import settings
-        >>> from gape.experiments.graph_tasks.training.encoded import encoded_dataset
+        >>> from gape.experiments.graph_tasks.training.data import encoded_dataset
         >>> cell = settings("csl", "none")
         >>> sum(p.numel() for p in build_network(cell, encoded_dataset(cell)).parameters())
         315390
@@ -26,7 +33,7 @@ def build_network(settings: Settings, encoded: EncodedDataset) -> GraphTransform
         layers=settings.layers,
         hidden=settings.hidden,
         heads=settings.heads,
-        pooling=settings.readout,
+        pooling=settings.pooling,
         encoding=_encoder(settings, encoded),
         attention=settings.attention,
         norm=settings.norm,
@@ -35,15 +42,66 @@ def build_network(settings: Settings, encoded: EncodedDataset) -> GraphTransform
 
 
 def _encoder(settings: Settings, encoded: EncodedDataset) -> Encoder | None:
-    how, scaling = find(settings.encoding).how, settings.scaling
+    kind, scaling = find_row(settings.encoding).encoder, settings.scaling
     if encoded.learned is not None:
         return encoded.learned.encoder(settings.hidden, encoded.dataset.node_categories, settings.heads, scaling)
-    if how == "none":
+    if kind == "none":
         return None
-    if how == "spectral":
+    if kind == "spectral":
         # One head on CSL, four elsewhere, as in the authors' runs.
         return SpectralAttention(heads=1 if settings.task == "csl" else 4)
-    if how == "degree-distance":
+    if kind == "degree-distance":
         task = task_protocol(settings.task)
         return DegreeAndDistance(settings.hidden, settings.heads, degrees=task.degrees, distances=task.distances)
-    return LinearEncoder(encoded.width, settings.hidden, flip_signs=how == "signed", scaling=scaling)
+    return LinearEncoder(encoded.width, settings.hidden, flip_signs=kind == "signed", scaling=scaling)
+
+
+def loss(task: Task, predictions: Tensor, targets: Tensor) -> Tensor:
+    """Return the absolute error for regression, cross entropy for graph classes, weighted for node classes.
+
+    The weight of a node class is the share of the batch's nodes that are not in it, as in Dwivedi et al. (2020), so
+    that rare classes count more.
+
+    Args:
+        task: of the dataset.
+        predictions: ``[batch, outputs]``.
+        targets: ``[batch]``.
+
+    Example:
+        >>> zinc = Task("zinc", "graph", "mae", num_classes=0, node_categories=(28,))
+        >>> loss(zinc, torch.tensor([[1.0], [2.0]]), torch.tensor([0.0, 4.0]))
+        tensor(1.5000)
+        >>> class_weights(torch.tensor([0, 0, 0, 2]), num_classes=3)
+        tensor([0.2500, 0.0000, 0.7500])
+    """
+    if task.regression:
+        return functional.l1_loss(predictions.squeeze(-1), targets)
+    weights = class_weights(targets, task.num_classes) if task.level == "node" else None
+    return functional.cross_entropy(predictions, targets, weight=weights)
+
+
+def class_weights(targets: Tensor, num_classes: int) -> Tensor:
+    """Return the share of targets that are of another class, per class; 0 for classes that do not occur."""
+    counts = torch.bincount(targets, minlength=num_classes)
+    return (1.0 - counts / counts.sum()) * (counts > 0)
+
+
+def evaluate(network: GraphTransformer, weights: Weights, batches: FixedBatches, task: Task) -> dict[str, float]:
+    """Compute all metrics of the task, as fractions, and the mean loss over batches."""
+    network.load_state_dict(weights)
+    network.eval()
+    metrics, losses = metrics_for(task), []
+    with torch.inference_mode():
+        for batch in batches:
+            predictions = network(
+                batch.x,
+                batch.edge_index,
+                batch.batch,
+                batch.encoding,
+                num_graphs=batch.num_graphs,
+                pattern=batch.pattern,
+            )
+            losses.append(float(loss(task, predictions, batch.y)))
+            metrics.update(predictions.squeeze(-1) if task.regression else predictions, batch.y)
+    found = {**metrics.compute(), "loss": sum(losses) / len(losses)}
+    return {name: float(f"{float(value):.7g}") for name, value in found.items()}  # float32 has no more digits

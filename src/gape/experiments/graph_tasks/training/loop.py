@@ -1,0 +1,215 @@
+"""The training loop: epochs, learning rate schedule, checkpoints, and the rules that end training."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+try:
+    from lightning.pytorch import Callback, LightningModule, Trainer
+except ImportError as error:
+    raise ImportError("training needs Lightning: pip install 'gape[bench]'") from error
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from gape.experiments.graph_tasks.settings import Settings
+from gape.experiments.graph_tasks.training.checkpoint import Checkpoint, EpochTable, copy_weights
+from gape.experiments.graph_tasks.training.data import EncodedDataset, FixedBatches, TrainingBatches, mix_seeds
+from gape.experiments.graph_tasks.training.module import TrainingModule
+from gape.experiments.graph_tasks.training.network import build_network
+from gape.experiments.runs.lightning import fit, quiet_lightning
+
+#: Called after each epoch with the line of metrics.csv.
+Report = Callable[[dict[str, float]], None]
+
+# Seconds between checkpoints: what an interruption may cost.
+SAVE_EVERY_SECONDS = 15.0
+
+
+def train_fold(
+    settings: Settings,
+    encoded: EncodedDataset,
+    fold: int,
+    folder: Path,
+    *,
+    max_minutes: float | None = None,
+    report: Report | None = None,
+    tensorboard: bool = False,
+    trainer_options: dict[str, Any] | None = None,
+) -> Checkpoint:
+    """Train one fold of a cell until the schedule, the number of epochs or the time limit ends it.
+
+    Args:
+        settings: of the cell.
+        encoded: the data with its encodings.
+        fold: index of the split.
+        folder: for ``metrics.csv`` and ``checkpoint.pt``; training resumes from a checkpoint there.
+        max_minutes: of training, over all sessions.
+        report: called after every epoch.
+        tensorboard: also write TensorBoard's files.
+        trainer_options: of Lightning's ``Trainer``, such as ``devices=2, strategy="ddp_spawn"``.
+
+    Returns:
+        The last checkpoint.
+    """
+    path = folder / "checkpoint.pt"
+    state = Checkpoint.load(path) or Checkpoint()
+    if _ended(state, max_minutes):
+        return state
+    state.stopped = None
+    module = _module(settings, encoded, fold, state)
+    _fit(module, EpochEnd(folder, state, max_minutes, report), tensorboard, trainer_options or {})
+    finished = Checkpoint.load(path)
+    if finished is None or not finished.stopped:
+        raise RuntimeError(f"training in {folder} ended without a reason; its last epoch is in metrics.csv")
+    return finished
+
+
+def _ended(state: Checkpoint, max_minutes: float | None) -> bool:
+    """Return True if training ended earlier, and not by a time limit that is now later."""
+    more_time = state.stopped == "time" and (max_minutes is None or state.minutes < max_minutes)
+    return state.stopped is not None and not more_time
+
+
+def _module(settings: Settings, encoded: EncodedDataset, fold: int, state: Checkpoint) -> TrainingModule:
+    """Build the network, new or from the checkpoint, with its batches."""
+    torch.manual_seed(mix_seeds(settings.seed, fold))
+    network = build_network(settings, encoded)
+    split = encoded.dataset.splits[fold]
+    used = split.some_of_train(settings.train_fraction)
+    if state.weights:
+        network.load_state_dict(state.weights)
+    elif network.encoding is not None:
+        network.encoding.fit_scaling(
+            (batch.encoding, network.pattern(batch.edge_index, batch.batch, batch.num_graphs))
+            for batch in FixedBatches(encoded, used, settings.batch_size)
+        )
+    return TrainingModule(
+        network,
+        settings,
+        encoded.dataset.task,
+        TrainingBatches(encoded, used, settings.batch_size, mix_seeds(settings.seed, fold, 1)),
+        FixedBatches(encoded, split.val, settings.batch_size),
+        fold=fold,
+        first_epoch=state.epoch,
+        optimizer_state=state.optimizer or None,
+    )
+
+
+def _fit(module: TrainingModule, epoch_end: EpochEnd, tensorboard: bool, options: dict[str, Any]) -> None:
+    """Train the module with Lightning, from its first epoch to where ``epoch_end`` stops it."""
+    with quiet_lightning():
+        trainer = Trainer(
+            max_epochs=module.settings.max_epochs - module.first_epoch,
+            callbacks=[epoch_end],
+            logger=_tensorboard(epoch_end.folder) if tensorboard else False,
+            enable_checkpointing=False,
+            enable_model_summary=False,
+            enable_progress_bar=False,
+            num_sanity_val_steps=0,
+            use_distributed_sampler=False,
+            default_root_dir=str(epoch_end.folder),
+            **{"accelerator": "auto", "devices": 1, **options},
+        )
+        fit(trainer, module)
+
+
+def _tensorboard(folder: Path) -> Any:
+    from lightning.pytorch.loggers import TensorBoardLogger
+
+    try:
+        return TensorBoardLogger(str(folder), name="tensorboard", version="")
+    except ModuleNotFoundError as error:
+        raise ImportError("tensorboard=True needs TensorBoard: pip install tensorboard") from error
+
+
+class EpochEnd(Callback):
+    """Writes ``metrics.csv`` and ``checkpoint.pt`` after epochs, reduces the learning rate, and ends training.
+
+    The scheduler is stepped here rather than by Lightning, so that the checkpoint holds its state after the step.
+
+    Args:
+        folder: of the cell, or of one of its folds.
+        checkpoint: the state of training; updated after each epoch.
+        max_minutes: training ends after this time over all sessions; None for no limit.
+        report: called after every epoch.
+    """
+
+    def __init__(
+        self, folder: Path, checkpoint: Checkpoint, max_minutes: float | None = None, report: Report | None = None
+    ) -> None:
+        self.folder, self.checkpoint, self.max_minutes, self.report = folder, checkpoint, max_minutes, report
+        self.epochs = EpochTable(folder / "metrics.csv")
+        self._minutes_before = checkpoint.minutes
+        self._started = self._saved = time.monotonic()
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        settings = _training_module(pl_module).settings
+        self._started = self._saved = time.monotonic()
+        self.scheduler = ReduceLROnPlateau(trainer.optimizers[0], factor=settings.factor, patience=settings.patience)
+        if self.checkpoint.scheduler:
+            self.scheduler.load_state_dict(self.checkpoint.scheduler)
+        if trainer.is_global_zero:
+            self.epochs.cut(after=self.checkpoint.epoch)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        module, state = _training_module(pl_module), self.checkpoint
+        line = self._line(module, trainer)
+        self.scheduler.step(line["val_loss"])
+        state.epoch, state.minutes = int(line["epoch"]), line["minutes"]
+        # The better metric, and among equals the lower loss: accuracies of small sets are often equal.
+        metric = line[f"val_{module.task.key}"]
+        score = (_nan_last(-metric if module.task.regression else metric), _nan_last(-line["val_loss"]))
+        if score > state.best_score or not state.best_weights:
+            state.best_score, state.best_epoch, state.best_weights = score, state.epoch, copy_weights(module.network)
+        state.stopped = self._stop_reason(module, trainer, state)
+        if state.stopped:
+            trainer.should_stop = True
+        if not trainer.is_global_zero:
+            return
+        self.epochs.append(line)
+        if trainer.logger is not None:
+            trainer.logger.log_metrics(line, step=state.epoch)
+        if state.stopped or time.monotonic() - self._saved > SAVE_EVERY_SECONDS:
+            self.save(trainer, module)
+        if self.report is not None:
+            self.report(line)
+
+    def save(self, trainer: Trainer, module: TrainingModule) -> None:
+        """Write the checkpoint of the last whole epoch."""
+        state = self.checkpoint
+        state.weights, state.optimizer = copy_weights(module.network), trainer.optimizers[0].state_dict()
+        state.scheduler = self.scheduler.state_dict()
+        state.save(self.folder / "checkpoint.pt")
+        self._saved = time.monotonic()
+
+    def _line(self, module: TrainingModule, trainer: Trainer) -> dict[str, float]:
+        minutes = self._minutes_before + (time.monotonic() - self._started) / 60
+        line: dict[str, Any] = {"epoch": module.epoch + 1, "minutes": minutes}
+        line["lr"] = trainer.optimizers[0].param_groups[0]["lr"]
+        line["train_loss"], line["val_loss"] = float(module.train_loss.compute()), float(module.val_loss.compute())
+        line |= {f"val_{name}": float(value) for name, value in module.val_metrics.compute().items()}
+        return line
+
+    def _stop_reason(self, module: TrainingModule, trainer: Trainer, state: Checkpoint) -> str | None:
+        if trainer.optimizers[0].param_groups[0]["lr"] < module.settings.min_lr:
+            return "lr"
+        if state.epoch >= module.settings.max_epochs:
+            return "epochs"
+        # The clocks of several processes differ: the first process decides.
+        late = self.max_minutes is not None and state.minutes >= self.max_minutes
+        return "time" if trainer.strategy.broadcast(late) else None
+
+
+def _nan_last(value: float) -> float:
+    """Order NaN below every number."""
+    return -math.inf if math.isnan(value) else value
+
+
+def _training_module(module: LightningModule) -> TrainingModule:
+    assert isinstance(module, TrainingModule)
+    return module

@@ -1,0 +1,120 @@
+"""Run folders: JSON records, a lock, and the refusal to continue with other settings or data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gape._internal.files import folder_lock, replacing
+from gape.experiments.runs.settings import describe_changes
+from gape.experiments.runs.versions import versions
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one training run.
+
+    It holds ``settings.json`` and other records of how the run was started, checkpoints while it trains, and
+    ``result.json``, written last: a folder that has it is complete.
+
+    Args:
+        path: of the folder, created by :meth:`locked` or the first write.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as path:
+        ...     folder = RunFolder(Path(path))
+        ...     folder.pin("settings.json", {"lr": 0.1})
+        ...     folder.pin("settings.json", {"lr": 0.2})
+        Traceback (most recent call last):
+        ValueError: ... holds a run with other settings: lr is 0.1 there and 0.2 here; remove it, or choose another ...
+    """
+
+    path: Path
+
+    @property
+    def started(self) -> bool:
+        """True once the settings are written."""
+        return (self.path / "settings.json").exists()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Create the folder and hold its lock; refuse if another process holds it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with folder_lock(self.path):
+            yield
+
+    def pin(
+        self,
+        name: str,
+        record: Mapping[str, Any],
+        differences: Callable[[Mapping[str, Any], Mapping[str, Any]], Sequence[str]] = describe_changes,
+    ) -> None:
+        """Write a record when the run starts; refuse to continue if the record there differs.
+
+        Args:
+            name: of the file.
+            record: what the run has now.
+            differences: describes how a recorded run (first argument) differs from the current one (second).
+        """
+        path = self.path / name
+        if path.exists():
+            self.refuse(differences(read_record(path), record))
+        write_record(path, record)
+
+    def refuse(self, changes: Sequence[str]) -> None:
+        """Raise an error that quotes the changes since the run was started, if there are any."""
+        if changes:
+            raise ValueError(
+                f"{self.path} holds a run with other settings: {', '.join(changes)}; remove it, or choose another folder"
+            )
+
+    def result(self) -> Record | None:
+        """Read ``result.json``; None while the run is not complete."""
+        path = self.path / "result.json"
+        return read_record(path) if path.is_file() else None
+
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        """Write ``result.json``, which completes the run."""
+        write_record(self.path / "result.json", result)
+
+    def add_versions(self) -> list[dict[str, str]]:
+        """Record the current versions in ``versions.json``; return those of all sessions, each once, the last one last."""
+        path = self.path / "versions.json"
+        record = read_record(path) if path.exists() else {}
+        # Earlier files call the list "sittings", or hold the versions of one session without a list.
+        earlier: list[dict[str, str]] = record.get("sessions") or record.get("sittings") or ([record] if record else [])
+        sessions = [known for known in earlier if known != versions()] + [versions()]
+        write_record(path, {"sessions": sessions})
+        return sessions
+
+
+def read_record(path: Path) -> Record:
+    """Read a JSON object from a file; errors name the file."""
+    return parse_record(path.read_text(encoding="utf-8"), path)
+
+
+def parse_record(text: str, where: str | Path) -> Record:
+    """Parse a JSON object; errors name the file, or the line of a file, that it comes from."""
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{where} is damaged: {error}; remove it, and train that run again") from error
+    if not isinstance(record, dict):
+        raise ValueError(
+            f"{where} is damaged: expected an object, got {text[:40]!r}; remove it, and train that run again"
+        )
+    return record
+
+
+def write_record(path: Path, record: Any) -> None:
+    """Write a record as JSON; the file is whole or absent."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

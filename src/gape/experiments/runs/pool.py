@@ -1,0 +1,131 @@
+"""Runs in worker processes: several at a time, one process, one thread and low priority each."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from typing import Any, Protocol, TypeVar
+
+Item = TypeVar("Item")
+Item_contra = TypeVar("Item_contra", contravariant=True)
+#: Sends a message from a worker to the process that started it.
+Send = Callable[[Any], None]
+
+# Niceness of a worker, unless the process has more: interactive work comes first.
+NICE = 10
+
+
+class Listener(Protocol[Item_contra]):
+    """Receives what happens to the items, in the process that started the pool."""
+
+    def on_start(self, item: Item_contra) -> None:
+        """A worker starts on the item."""
+
+    def on_message(self, item: Item_contra, message: Any) -> None:
+        """The worker sent a message."""
+
+    def on_done(self, item: Item_contra, result: Any) -> None:
+        """The worker returned a result."""
+
+    def on_failed(self, item: Item_contra, reason: str) -> None:
+        """The worker raised an error, or its process ended."""
+
+
+def run_pool(
+    items: Sequence[Item], work: Callable[[Item, Send], Any], *, workers: int, listener: Listener[Item]
+) -> None:
+    """Call ``work(item, send)`` for every item in processes of their own, ``workers`` at a time, in order.
+
+    An item that fails does not stop the others. If the caller is interrupted, the workers are ended.
+
+    Args:
+        items: to work on; pickled.
+        work: a function that can be pickled; ``send`` passes messages to the listener.
+        workers: processes at a time.
+        listener: told about starts, messages, results and failures.
+    """
+    waiting = list(items)
+    running: dict[Connection, tuple[Item, Any]] = {}
+    with _one_thread_each():
+        try:
+            while waiting or running:
+                while waiting and len(running) < workers:
+                    item = waiting.pop(0)
+                    pipe, process = _start(item, work)
+                    running[pipe] = item, process
+                    listener.on_start(item)
+                for ready in wait(list(running)):
+                    assert isinstance(ready, Connection)
+                    item, process = running[ready]
+                    kind, content = _receive(ready)
+                    if kind == "message":
+                        listener.on_message(item, content)
+                        continue
+                    del running[ready]
+                    process.join()
+                    if kind == "done":
+                        listener.on_done(item, content)
+                    else:
+                        listener.on_failed(item, content)
+        finally:
+            for _, process in running.values():
+                process.terminate()
+                process.join()
+
+
+def _start(item: Item, work: Callable[[Item, Send], Any]) -> tuple[Connection, Any]:
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(item, work, there))
+    process.start()
+    there.close()
+    return here, process
+
+
+def _receive(pipe: Connection) -> tuple[str, Any]:
+    try:
+        message: tuple[str, Any] = pipe.recv()
+    except EOFError:
+        return "failed", "its process ended without a message; run the same command again to resume"
+    return message
+
+
+def _work(item: Any, work: Callable[[Any, Send], Any], pipe: Connection) -> None:
+    """Run in the worker: send ``("message", …)`` on the way and ``("done" | "failed", …)`` at the end."""
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(max(0, NICE - os.nice(0)))
+    import torch
+
+    torch.set_num_threads(1)
+    try:
+        result = work(item, lambda message: pipe.send(("message", message)))
+    except BrokenPipeError:
+        return  # the caller has ended; the run resumes when it is asked for again
+    except (ValueError, OSError, ArithmeticError, ImportError, RuntimeError) as error:
+        if os.environ.get("GAPE_TRACEBACK"):
+            raise
+        pipe.send(("failed", str(error) or type(error).__name__))
+    except KeyboardInterrupt:
+        with suppress(OSError):
+            pipe.send(("failed", "interrupted"))
+    else:
+        pipe.send(("done", result))
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let processes started here compute with one thread each."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

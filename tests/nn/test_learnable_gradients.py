@@ -6,7 +6,7 @@ from learnable_cases import LABELS, MODES, graphs, layer, read_by
 
 from gape import Graph
 from gape.nn import GAPE
-from gape.solvers.gradient import ADJOINT_NODES
+from gape.solvers.gradient import MAX_DENSE_ADJOINT_NODES
 
 
 def check(one: GAPE, graph) -> None:
@@ -47,7 +47,7 @@ def test_gradients_on_directed_graphs(mode):
 
 
 def test_gradients_on_large_directed_graphs():
-    path = torch.arange(ADJOINT_NODES + 1)
+    path = torch.arange(MAX_DENSE_ADJOINT_NODES + 1)
     one = GAPE(2, 1, scaling="none", damping=0.5, seed=1).double()
     check(one, Graph(torch.stack([path[:-1], path[1:]]), len(path)))
 

@@ -10,7 +10,7 @@ import torch
 import gape
 from gape.graph.batching import group_by_size
 from gape.solvers import FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
-from gape.solvers.problem import Problem
+from gape.solvers.equation import Equation
 from tests.solvers.oracle import dense_adjacency, kronecker_system, kronecker_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
@@ -312,7 +312,7 @@ def test_least_squares_weights_are_the_same_with_and_without_gradients(solver, m
 @pytest.mark.parametrize("labels", [1, 3, 12])
 def test_singular_undirected_graphs_are_settled_together_and_get_the_pseudo_inverse(matrix, labels, monkeypatch):
     # Connected or not (an eigenvalue as often as there are components), with isolated nodes, regular mates between.
-    monkeypatch.setattr("gape.solvers.settle.Kronecker", None)
+    monkeypatch.setattr("gape.solvers.singular.Kronecker", None)
     rng = np.random.default_rng(labels)
     graphs = [gape.as_graph(nx.gnp_random_graph(int(n), 0.3, seed=int(n))) for n in rng.integers(2, 12, 12)]
     graphs = [g.with_labels(rng.integers(0, labels, g.num_nodes)) for g in graphs]
@@ -372,7 +372,7 @@ TREES = [caterpillar(30, 300), caterpillar(60, 100), gape.as_graph(nx.random_lab
 @pytest.mark.parametrize("matrix", ["adjacency", "random_walk"])
 def test_krylov_vectors_of_trees_stay_orthogonal(tree, matrix):
     one = torch.ones(1, 1, dtype=torch.float64)
-    basis = Krylov(max_steps=60).basis(Problem(tree.walk(matrix), initial=one, transition=0 * one))
+    basis = Krylov(max_steps=60).basis(Equation(tree.walk(matrix), initial=one, transition=0 * one))
     vectors = basis.vectors[0, 0]
     gram = vectors @ vectors.T
     lengths = gram.diagonal()

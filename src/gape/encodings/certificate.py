@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from gape.solvers import Solution, Status
-from gape.solvers.outcome import CONSISTENT, NEARLY_SINGULAR, SINGULAR_GAP, below_one, lost_rows
+from gape.solvers.certificate import MAX_CONSISTENT_RESIDUAL, MAX_ROUNDING_RESIDUAL, SINGULAR_GAP, below_one, lost_rows
 from gape.solvers.schur_form import SchurForm, pole_gaps
 from gape.solvers.solution import OnSingular
-from gape.solvers.verdict import raise_or_warn
 
 
 @dataclass(eq=False)
@@ -79,7 +78,7 @@ class Certificate:
 
     def suspect_large(self, graph: Tensor) -> None:
         """Weights so large that rounding may have left nothing of them are for the dense system to settle."""
-        self.suspect[graph] = self.rounding[graph] > NEARLY_SINGULAR
+        self.suspect[graph] = self.rounding[graph] > MAX_ROUNDING_RESIDUAL
 
     def settle(self, graph: Tensor, residual: Tensor, regular: bool) -> None:
         """What the dense system says of a graph: of a regular one, all that is left is rounding."""
@@ -91,7 +90,7 @@ class Certificate:
     def status(self, on_singular: OnSingular) -> list[Status]:
         failed = Status.LEAST_SQUARES if on_singular == "least_squares" else Status.SINGULAR
         algebraic = ~below_one(self.radius) & (not self.run_sum)
-        unsolved = self.gap > CONSISTENT
+        unsolved = self.gap > MAX_CONSISTENT_RESIDUAL
         tests = (self.overflow, self.suspect, unsolved, algebraic)
         names = (Status.OVERFLOW, Status.NOT_CONVERGED, failed, Status.ALGEBRAIC)
         return [
@@ -114,5 +113,5 @@ def certified(weights: Tensor, parts: list[Certificate], on_singular: OnSingular
         solver=[part.solver for part in parts for _ in range(part.graphs)],
         steps=max(part.steps for part in parts),
     )
-    raise_or_warn(solution)
+    solution.raise_or_warn()
     return solution

@@ -22,7 +22,7 @@ from gape.graph.batching import Block, blocks, check_memory, scatter_rows
 from gape.graph.convert import as_graph
 from gape.linalg.powers import PowerDiagonals
 from gape.solvers import Solution
-from gape.solvers.problem import rounded_dtype
+from gape.solvers.equation import output_dtype
 from gape.solvers.solution import OnSingular
 
 
@@ -59,7 +59,7 @@ def closed(
     check_at_least(0, memory=memory)
     graph = as_graph(graph)
     check(automaton, graph, on_singular)
-    out_type, largest = rounded_dtype(automaton, dtype), int(graph.sizes.max())
+    out_type, largest = output_dtype(automaton, dtype), int(graph.sizes.max())
     automaton = automaton.to(graph.device, torch.float64)
     readouts = [Readout.of(automaton, part, matrix, on_singular) for part in graph.parts]
     needed = max(readout.bytes_needed(pairs=False) for readout in readouts)

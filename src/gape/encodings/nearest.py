@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gape.solvers.dense_system import solve_or_nearest
-from gape.solvers.settle import DENSE_UNKNOWNS
+from gape.solvers.kronecker import solve_or_least_squares
+from gape.solvers.singular import MAX_DENSE_UNKNOWNS
 
 
 def dense_runs(
@@ -28,7 +28,7 @@ def dense_runs(
     operator = torch.kron(matrix.T.contiguous(), transition.T.contiguous())
     # Column u is zero but for the rows of node u.
     source = torch.diag_embed(initial.T).permute(1, 0, 2).reshape(n * k, n)
-    found, regular = solve_or_nearest(operator, source, component, contracts)
+    found, regular = solve_or_least_squares(operator, source, component, contracts)
     residual = torch.linalg.matrix_norm(found - operator @ found - source)
     relative = residual / torch.linalg.matrix_norm(source).clamp(min=1e-300)
     return found.reshape(n, k, n).permute(2, 0, 1), relative, regular
@@ -37,6 +37,6 @@ def dense_runs(
 def too_large(nodes: int, states: int) -> str:
     return (
         f"a graph of {nodes} nodes has a singular equation, and {nodes} × {states} unknowns are too many for least "
-        f"squares on a walk matrix that is not symmetric (at most {DENSE_UNKNOWNS}); take fewer states, a lower or "
+        f"squares on a walk matrix that is not symmetric (at most {MAX_DENSE_UNKNOWNS}); take fewer states, a lower or "
         "relative damping, or an undirected graph with matrix='adjacency' or 'symmetric'"
     )

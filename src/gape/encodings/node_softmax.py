@@ -14,10 +14,9 @@ from torch import Tensor
 from gape.automaton import Automaton
 from gape.graph.graph import Graph
 from gape.solvers import Solution, Status, solve
-from gape.solvers.outcome import lost_rows
-from gape.solvers.problem import check_fit
+from gape.solvers.certificate import lost_rows
+from gape.solvers.equation import check_fit
 from gape.solvers.solution import OnSingular
-from gape.solvers.verdict import raise_or_warn
 
 
 def node_softmax(automaton: Automaton, graph: Graph) -> Tensor:
@@ -47,5 +46,5 @@ def solve_node_softmax(
     graphs = set(graph.batch[lost].tolist())
     status = [Status.OVERFLOW if i in graphs else status for i, status in enumerate(solution.status)]
     solution = replace(solution, weights=weights, status=status)
-    raise_or_warn(solution)
+    solution.raise_or_warn()
     return solution

@@ -21,7 +21,7 @@ from gape.encodings.run_lengths import RunLengths, weigh
 from gape.graph.batching import BLOCK_ELEMENTS, Block, blocks, check_memory
 from gape.graph.convert import as_graph
 from gape.solvers import Solution
-from gape.solvers.problem import rounded_dtype
+from gape.solvers.equation import output_dtype
 from gape.solvers.solution import OnSingular
 
 
@@ -47,7 +47,7 @@ def pair(
     check_at_least(0, memory=memory)
     graph = as_graph(graph)
     check(automaton, graph, on_singular)
-    out_type = rounded_dtype(automaton, dtype)
+    out_type = output_dtype(automaton, dtype)
     automaton = automaton.to(graph.device, torch.float64)
     pairs, k = int(graph.sizes.square().sum()), automaton.states
     readouts = [Readout.of(automaton, part, matrix, on_singular) for part in graph.parts]

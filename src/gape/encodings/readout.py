@@ -17,13 +17,12 @@ from gape.encodings.run_lengths import RunLengths, run_lengths
 from gape.graph.batching import Block
 from gape.graph.graph import Graph
 from gape.graph.walk_matrix import WalkMatrix
-from gape.solvers.dense_system import within
-from gape.solvers.outcome import below_one
-from gape.solvers.problem import check_fit
+from gape.solvers.certificate import below_one
+from gape.solvers.equation import check_fit
+from gape.solvers.kronecker import within
 from gape.solvers.schur_form import SchurForm, pole_gaps, solve_diagonal
-from gape.solvers.settle import DENSE_UNKNOWNS
+from gape.solvers.singular import MAX_DENSE_UNKNOWNS
 from gape.solvers.solution import OnSingular
-from gape.solvers.verdict import check_on_singular
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +138,7 @@ class Readout:
             return
         for i in self.certificate.singular[block.graphs].nonzero().flatten().tolist():
             initial, graph = self._initial(block, i), block.graphs[i]
-            if initial.numel() > DENSE_UNKNOWNS:
+            if initial.numel() > MAX_DENSE_UNKNOWNS:
                 if self.certificate.suspect[graph]:
                     continue
                 if self.on_singular == "least_squares":
@@ -171,7 +170,8 @@ def symmetrised(block: Block, walk: WalkMatrix) -> Tensor:
 
 def check(automaton: Automaton, graph: Graph, on_singular: str) -> None:
     """Refuse automata with several transition matrices or complex weights, and graphs without the labels needed."""
-    check_on_singular(on_singular)
+    if on_singular not in ("raise", "least_squares"):
+        raise ValueError(f"on_singular must be 'raise' or 'least_squares', got {on_singular!r}")
     if automaton.typed:
         raise ValueError(
             f"closed and pair readouts need one transition matrix, got {len(automaton.transition)} by "

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gape.automaton import Automaton
 from gape.graph.walk_matrix import WalkMatrix
-from gape.solvers.contraction import contracting_power
+from gape.solvers.certificate import contracting_power
 
 # Beyond so many powers eigenvectors are cheaper.
 MOST = 64

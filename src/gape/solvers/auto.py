@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from torch import Tensor
 
 from gape._internal.validation import whole_number
 from gape.automaton import Automaton
 from gape.graph.graph import Graph
+from gape.solvers.base import Assignment, Result, Solver
+from gape.solvers.certificate import check_tolerance
+from gape.solvers.equation import Equation
 from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.krylov import Krylov
-from gape.solvers.outcome import check_tolerance
-from gape.solvers.problem import Problem
 from gape.solvers.schur import Schur
 from gape.solvers.series import Series
 from gape.solvers.spectral import Spectral
 
-# Krylov steps that are always worth a try, and the largest graph for which all eigenvectors cost no more than these.
-FEW_STEPS = 24
-SMALL_NODES = 72
-
-Solver = Series | Krylov | Spectral | Schur | FixedPoint
+# The sum over runs converges fast if ρ(μ)·‖A‖ is at most this.
+FAST_RADIUS = 0.7
+# With more labels, one space for all of them is cheaper than a Krylov space per label.
+MAX_KRYLOV_LABELS = 8
+# Up to this size all eigenvectors cost no more than a few Krylov steps.
+MAX_EIGENVECTOR_NODES = 72
+# Krylov steps that are always tried before eigenvectors take over.
+MIN_KRYLOV_STEPS = 24
 
 
 @dataclass(frozen=True)
-class Auto:
+class Auto(Solver):
     """Pick a solver by this rule, the first that fits:
 
     1. transitions per node label or edge type: :class:`FixedPoint`;
@@ -35,19 +41,21 @@ class Auto:
     5. more than 8 labels have runs: :class:`Spectral` if the walk matrix is symmetric, otherwise :class:`Schur`;
     6. symmetric walk matrix, and no graph has more than 72 nodes: :class:`Spectral`; otherwise :class:`Krylov`.
 
-    Graphs without cycles that share a batch with others are solved apart, by rule 3. Graphs on which Krylov runs out
-    of steps go on to rule 5, if they are small enough for it; where Spectral is what follows, that is after half as
-    many steps as the largest graph has nodes (up to 256), or after 24 if these did not bring half of the graphs nearer
-    to their solution.
+    Acyclic graphs in a batch with others are solved separately, by rule 3. Graphs on which Krylov runs out of steps go
+    on to rule 5, if they are small enough for it. If that is Spectral, Krylov stops after half as many steps as the
+    largest graph has nodes (up to 256), or after 24 if these did not bring half of the graphs closer to their solution.
 
     Args:
         tolerance: relative residual asked of the iterative solvers; if ``None`` 1e-12, or 1e-10 for weights that
             are rounded to float32 (whose own rounding is a thousand times coarser).
-        dense_nodes: largest graph that is made a dense matrix.
+        dense_nodes: largest graph for which a dense matrix is made.
     """
 
     tolerance: float | None = None
     dense_nodes: int = 1024
+
+    typed: ClassVar[bool] = True
+    iterative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.tolerance is not None:
@@ -64,37 +72,54 @@ class Auto:
             >>> Auto().choose(Automaton.random(states=4, damping=0.9), ring)
             Spectral(max_nodes=4096)
         """
-        return self.pick(Problem.of(automaton, graph, matrix))
+        return self.pick(Equation.of(automaton, graph, matrix).detached)
 
-    def pick(self, problem: Problem) -> Solver:
-        tolerance = self.tolerance or problem.tolerance
-        if problem.typed:
+    def solve(self, equation: Equation) -> Result:
+        return self.pick(equation).solve(equation)
+
+    def assign(self, equation: Equation) -> Iterator[Assignment]:
+        """Pick a solver for acyclic graphs and one for the others; where it iterates, a direct one as fallback."""
+        acyclic = self._acyclic_subset(equation.detached)
+        groups = [None] if acyclic is None else [which.nonzero().flatten() for which in (acyclic, ~acyclic)]
+        for graphs in groups:
+            some = equation if graphs is None else equation.select(graphs)
+            picked = self.pick(some.detached)
+            # Direct solvers have no typed transitions.
+            fallback = self.direct(some) if picked.iterative and not some.typed else None
+            for assignment in picked.assign(some):
+                yield replace(assignment.among(graphs), fallback=fallback, fallback_nodes=self.dense_nodes)
+
+    def pick(self, equation: Equation) -> Solver:
+        """Apply the rule to a batch of graphs that are solved together."""
+        tolerance = self.tolerance or equation.tolerance
+        if equation.typed:
             return FixedPoint(tolerance)
-        if self._converges_fast(problem) or problem.walk.acyclic:
+        if self._converges_fast(equation) or equation.walk.acyclic:
             return Series(tolerance)
-        largest = int(problem.adjacency.sizes.max())
+        largest = int(equation.sizes.max())
         if largest > self.dense_nodes:
             return Krylov(tolerance)
-        if len(problem.used_labels) > 8:
-            return self.dense(problem)
-        if problem.walk.similarity is None:
+        if len(equation.used_labels) > MAX_KRYLOV_LABELS:
+            return self.direct(equation)
+        if equation.walk.similarity is None:
             return Krylov(tolerance)
-        if largest <= SMALL_NODES:
+        if largest <= MAX_EIGENVECTOR_NODES:
             return Spectral()
         # Not beyond where all eigenvectors are cheaper (J²n operations against some 4n³).
-        return Krylov(tolerance, min(largest // 2, Krylov.max_steps), give_up=FEW_STEPS)
+        return Krylov(tolerance, min(largest // 2, Krylov.max_steps), give_up=MIN_KRYLOV_STEPS)
 
-    def dense(self, problem: Problem) -> Spectral | Schur:
-        """What rule 5 says."""
-        return Spectral() if problem.walk.similarity is not None else Schur()
+    @staticmethod
+    def direct(equation: Equation) -> Solver:
+        """The solver of rule 5."""
+        return next(solver for solver in (Spectral(), Schur()) if solver.supports(equation))
 
-    def apart(self, problem: Problem) -> Tensor | None:
-        """``[graphs]``: those without a cycle, where only some are and rule 2 does not take them all."""
-        if problem.walk.adjacency.symmetric or (not problem.typed and self._converges_fast(problem)):
+    def _acyclic_subset(self, equation: Equation) -> Tensor | None:
+        """``[graphs]``: which are acyclic, if some but not all are and rule 2 does not take them all."""
+        if equation.adjacency.symmetric or (not equation.typed and self._converges_fast(equation)):
             return None
-        acyclic = problem.walk.acyclic_graphs
+        acyclic = equation.walk.acyclic_graphs
         return acyclic if 0 < int(acyclic.sum()) < len(acyclic) else None
 
     @staticmethod
-    def _converges_fast(problem: Problem) -> bool:
-        return bool((problem.transition_radius * problem.walk.norm_bounds <= 0.7).all())
+    def _converges_fast(equation: Equation) -> bool:
+        return bool((equation.transition_radius * equation.walk.norm_bounds <= FAST_RADIUS).all())

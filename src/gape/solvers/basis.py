@@ -1,4 +1,4 @@
-"""Bases: the part of a solve that depends on the graphs alone, computed once and used for any automaton."""
+"""Bases: the part of a solve that depends on the graphs only, computed once and used for any automaton."""
 
 from __future__ import annotations
 
@@ -9,35 +9,40 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gape.automaton import Automaton
 from gape.graph.adjacency import Adjacency
 from gape.graph.batching import Padding
-from gape.solvers.contraction import proven_radius
-from gape.solvers.outcome import DIRECT_TOLERANCE, NO, SINGULAR_GAP, UNKNOWN, YES, Result, code, judge
-from gape.solvers.problem import Problem
+from gape.graph.graph import Graph
+from gape.solvers.base import Result, Solver
+from gape.solvers.certificate import DIRECT_TOLERANCE, NO, SINGULAR_GAP, UNKNOWN, YES, code, judge, proven_radius
+from gape.solvers.equation import Equation
 from gape.solvers.schur_form import SchurForm, pole_gaps, solve_diagonal, solve_matrix
 from gape.solvers.solution import Status
 
-EXCITED = 1e-10
+# The labels excite an eigenvalue if their part along it is larger than this, relative to all of them.
+EXCITED_RATIO = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
+class Basis(Solver):
     """Orthonormal vectors V of each graph with Aᵀ V ≈ V H, on one part of a batch.
 
+    It is a solver itself: one whose work on the graphs is done.
+
     Args:
-        solver: the name of the solver it belongs to.
-        adjacency: whose graphs these are.
+        solver: the name of the solver that made it.
+        adjacency: of the graphs.
         vectors: ``[graphs, channels, J, n_max]``, zero-padded. A Krylov basis has a channel per label, others one.
-        h: ``[graphs, channels, J]`` when H is diagonal, else ``[graphs, channels, J, J]``.
+        h: ``[graphs, channels, J]`` if H is diagonal, else ``[graphs, channels, J, J]``.
         coordinates: ``[graphs, channels, J, labels]``, the label indicators in the basis.
         labels: the labels followed, by number.
-        form: what H looks like.
+        form: the structure of H.
         remainder: ``[graphs, channels]``, the norm of Aᵀ V - V H, which is zero but in its last column.
         last: ``[graphs, channels, J]``, that last column's unit vector in the basis; ``None`` if nothing remains.
-        scale: ``[n]`` vector c when the basis is that of diag(1/c) Aᵀ diag(c).
-        radius: ``[graphs]``, ρ(A), and ``radius_exact`` whether it is more than an estimate.
+        scale: ``[n]`` vector c if the basis is that of diag(1/c) Aᵀ diag(c).
+        radius: ``[graphs]``, ρ(A); ``radius_exact`` tells whether it is more than an estimate.
         complete: whether V spans the whole space of each graph.
-        known_spectrum: ``[graphs, channels, J]``, the eigenvalues of H where they are known better than from H.
+        known_spectrum: ``[graphs, channels, J]``, the eigenvalues of H if they are known better than from H.
     """
 
     solver: str
@@ -54,6 +59,66 @@ class Basis:
     radius_exact: bool
     complete: bool
     known_spectrum: Tensor | None = None
+
+    @classmethod
+    def from_rows(
+        cls,
+        adjacency: Adjacency,
+        vectors: Tensor,
+        h: Tensor,
+        scale: Tensor | None = None,
+        *,
+        labels: Tensor | None = None,
+        num_labels: int = 1,
+        channels: int = 1,
+    ) -> Basis:
+        """Pad what :meth:`rows` returned, also after PyG batched it; in double precision.
+
+        Args:
+            adjacency: of the graphs; its edges are not used.
+            vectors: ``[n, J]``, columns of V.
+            h: ``[graphs, J]``, or ``[graphs, J, J]`` if H is not diagonal.
+            scale: ``[n]`` vector c.
+            labels: ``[n]`` node labels, if there are several.
+            num_labels: number of labels.
+            channels: number of systems per graph that share V and H.
+        """
+        dtype = torch.complex128 if vectors.is_complex() else torch.float64
+        padding = Padding(adjacency)
+        padded = padding.pad(vectors.to(dtype)).mT.unsqueeze(1)
+        indicator = torch.ones(adjacency.num_nodes, 1, dtype=torch.float64, device=vectors.device)
+        if num_labels > 1:
+            assert labels is not None
+            indicator = torch.nn.functional.one_hot(labels, num_labels).to(torch.float64)
+        if scale is not None:
+            scale = scale.to(torch.float64)
+            indicator = indicator / scale.unsqueeze(1)
+        h = h.to(dtype).unsqueeze(1)
+        h = h.expand(len(h), channels, *h.shape[2:])
+        zero = torch.zeros(len(h), channels, dtype=torch.float64, device=h.device)
+        return cls(
+            solver="given",
+            adjacency=adjacency,
+            vectors=padded,
+            h=h,
+            coordinates=padded.conj() @ padding.pad(indicator).unsqueeze(1).to(dtype),
+            labels=torch.arange(num_labels, device=h.device),
+            form="diagonal" if h.dim() == 3 else "dense",
+            remainder=zero,
+            last=None,
+            scale=scale,
+            radius=zero[:, 0] + 1.0,
+            radius_exact=False,
+            complete=False,
+        )
+
+    def rows(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Vectors ``[n, J]``, H ``[graphs, …]`` and scale ``[n]`` without padding, of a basis with one channel."""
+        return self.padding.unpad(self.vectors[:, 0].mT), self.h[:, 0], self.scale
+
+    @property
+    def name(self) -> str:
+        return self.solver
 
     @property
     def dimension(self) -> int:
@@ -77,22 +142,30 @@ class Basis:
 
     @cached_property
     def excited(self) -> Tensor:
-        """``[graphs, channels, J]``: whether the labels have a part along an eigenvalue; all if H is not diagonal."""
+        """``[graphs, channels, J]``: whether the labels excite an eigenvalue; all if H is not diagonal."""
         if self.form != "diagonal":
             return torch.ones(self.h.shape[:3], dtype=torch.bool, device=self.h.device)
         size = torch.linalg.vector_norm(self.coordinates, dim=-1)
-        excited: Tensor = size > EXCITED * torch.linalg.vector_norm(size, dim=(1, 2), keepdim=True)
+        excited: Tensor = size > EXCITED_RATIO * torch.linalg.vector_norm(size, dim=(1, 2), keepdim=True)
         return excited
+
+    @property
+    def orthogonal(self) -> bool:
+        """Whether the equation splits into orthogonal ones, so that least squares of each solve the whole.
+
+        A matrix that is not symmetric has no such split: a singular status is then only a suspicion.
+        """
+        return self.form == "diagonal" and self.scale is None
 
     # ------------------------------------------------------------------ to coordinates and back
 
     def project(self, initial: Tensor) -> Tensor:
-        """The source αℓ in coordinates, ``[graphs · channels, J, k]``."""
+        """The right-hand side αℓ in coordinates, ``[graphs · channels, J, k]``."""
         dtype = torch.promote_types(self.coordinates.dtype, initial.dtype)
         return (self.coordinates.to(dtype) @ initial.T[self.labels].to(dtype)).flatten(0, 1)
 
     def expand(self, y: Tensor, real: bool = True) -> Tensor:
-        """``[graphs · channels, J, k]`` in coordinates to ``[n, k]`` on the nodes; real if the automaton is."""
+        """Coordinates ``[graphs · channels, J, k]`` to weights ``[n, k]``; real if the automaton is."""
         graphs, channels, dimension, _ = self.vectors.shape
         flat = self.vectors.flatten(1, 2)
         y = y.reshape(graphs, channels * dimension, -1)
@@ -103,56 +176,54 @@ class Basis:
         x = self.padding.unpad(x)
         return x if self.scale is None else x * self.scale.unsqueeze(1)
 
-    def solve(self, mu: Tensor, form: SchurForm, source: Tensor) -> tuple[Tensor, Tensor]:
-        """``Y = H Y μ + S`` in coordinates, and ``[graphs]`` the norm of what no Y could satisfy."""
+    def solve_coordinates(self, mu: Tensor, form: SchurForm, rhs: Tensor) -> tuple[Tensor, Tensor]:
+        """Solve ``Y = H Y μ + S`` in coordinates; also the norm of each graph's residual, ``[graphs]``."""
         graphs = len(self.vectors)
         h = self.h.flatten(0, 1)
         if self.form == "diagonal":
-            y, rows = solve_diagonal(h, mu, form, source, pole_gaps(h, form))
+            y, rows = solve_diagonal(h, mu, form, rhs, pole_gaps(h, form))
         else:
-            y = solve_matrix(h, mu, form, source, upper=self.form == "triangular")
-            rows = torch.linalg.vector_norm(y - h.to(y.dtype) @ (y @ mu.to(y.dtype)) - source, dim=-1)
+            y = solve_matrix(h, mu, form, rhs, upper=self.form == "triangular")
+            rows = torch.linalg.vector_norm(y - h.to(y.dtype) @ (y @ mu.to(y.dtype)) - rhs, dim=-1)
         return y, torch.linalg.vector_norm(rows.reshape(graphs, -1), dim=-1)
 
     # ------------------------------------------------------------------ the whole solve
 
-    def run(
-        self, problem: Problem, tolerance: float = DIRECT_TOLERANCE, form: SchurForm | None = None
-    ) -> tuple[Result, Tensor]:
-        """Solve. Also returns the coordinates Y, from which ``expand`` makes the weights."""
-        mu = problem.transition
+    def solve(self, equation: Equation, tolerance: float = DIRECT_TOLERANCE, form: SchurForm | None = None) -> Result:
+        """Solve by the projected equation; ``form``: the Schur form of μ, if it is known."""
+        mu = equation.transition
         form = form or SchurForm.of(mu)
-        y, gap = self.solve(mu, form, self.project(problem.initial))
-        x = self.expand(y, real=not mu.is_complex() and not problem.initial.is_complex())
+        y, gap = self.solve_coordinates(mu, form, self.project(equation.initial))
+        x = self.expand(y, real=not mu.is_complex() and not equation.initial.is_complex())
         # With Aᵀ V = V H + r v eᵀ the residual of X = VY is r ‖eᵀ Y μ‖ in each channel, exactly.
         if self.last is not None:
             graphs, channels = self.vectors.shape[:2]
             tail = (self.last.flatten(0, 1).unsqueeze(1).to(y.dtype) @ y) @ mu.to(y.dtype)
             gap = gap + (self.remainder * torch.linalg.vector_norm(tail, dim=(1, 2)).reshape(graphs, channels)).sum(1)
-        return self._certified(problem, x, y, gap, form, tolerance), y
+        return self._certified(equation, x, y, gap, form, tolerance)
 
     def _certified(
-        self, problem: Problem, x: Tensor, y: Tensor, gap: Tensor, form: SchurForm, tolerance: float
+        self, equation: Equation, x: Tensor, y: Tensor, gap: Tensor, form: SchurForm, tolerance: float
     ) -> Result:
-        """The weights X = VY with what is known of them; ``gap`` is the norm of each graph's residual."""
-        distance = pole_gaps(self.spectrum, form)
-        everywhere = distance.flatten(1).amin(1)
-        separation = torch.where(self.excited, distance, torch.inf).flatten(1).amin(1).clamp(max=1.0)
-        radius = problem.transition_radius * self.radius
+        """The weights X = VY with their certificate; ``gap`` is the norm of each graph's residual."""
+        gaps = pole_gaps(self.spectrum, form)
+        smallest = gaps.flatten(1).amin(1)
+        separation = torch.where(self.excited, gaps, torch.inf).flatten(1).amin(1).clamp(max=1.0)
+        radius = equation.transition_radius * self.radius
         if self.complete:
-            unique = torch.where(everywhere > SINGULAR_GAP, YES, NO)
+            unique = torch.where(smallest > SINGULAR_GAP, YES, NO)
         else:
-            radius, converges = proven_radius(problem, radius, self._largest_vector)
+            radius, converges = proven_radius(equation, radius, self._largest_vector)
             unique = torch.where(converges, YES, UNKNOWN)
             unique = torch.where(separation <= SINGULAR_GAP, NO, unique)
-        size = torch.linalg.vector_norm(y.reshape(len(gap), -1), dim=1) if self.scale is None else problem.norms(x)
-        rounding = problem.rounding(size, self.radius)
-        # A complete basis has no such remainder, and labels that are singular one by one may cancel: there the
-        # equation is checked outright.
+        size = torch.linalg.vector_norm(y.reshape(len(gap), -1), dim=1) if self.scale is None else equation.norms(x)
+        rounding = equation.rounding(size, self.radius)
+        # The gap does not show errors of a complete basis itself, and labels that are singular one by one may cancel:
+        # there the residual is computed from the equation.
         if self.complete or (self.vectors.shape[1] > 1 and bool((unique == NO).any())):
-            residual = problem.residual(x)
+            residual = equation.residual(x)
         else:
-            residual = problem.relative(gap)
+            residual = equation.relative(gap)
         exhausted = (self.remainder <= 1e-12 * self.h.abs().flatten(1).amax(1, keepdim=True)).all(1)
         regular = separation > SINGULAR_GAP
         status = judge(
@@ -165,30 +236,87 @@ class Basis:
         status = torch.where(regular & ~torch.isfinite(residual), code(Status.OVERFLOW), status)
         if not self.orthogonal:
             status = torch.where(unique == NO, code(Status.SINGULAR), status)
-        residual = residual if self.complete else residual + rounding
-        kind = "exact" if self.radius_exact else "estimate"
-        return Result(x, residual, radius, separation, unique, status, self.dimension, kind, self.orthogonal)
+        return Result(
+            weights=x,
+            residual=residual if self.complete else residual + rounding,
+            spectral_radius=radius,
+            separation=separation,
+            unique=unique,
+            status=status,
+            steps=self.dimension,
+            radius_kind="exact" if self.radius_exact else "estimate",
+            confirmed=self.orthogonal,
+            basis=self,
+            coordinates=y,
+        )
 
     @property
     def _largest_vector(self) -> Tensor | None:
-        """``[n]``: where the eigenvalue of H that is largest belongs to, all channels together, without signs."""
+        """``[n]``: absolute values of the eigenvectors of the largest eigenvalue of H, summed over the channels."""
         if self.form != "diagonal" or not self.dimension:
             return None
         top = self.h.abs().argmax(-1)[..., None, None].expand(-1, -1, 1, self.vectors.shape[-1])
         found = self.padding.unpad(self.vectors.gather(2, top).abs().sum((1, 2)).unsqueeze(-1)).squeeze(-1)
         return found if self.scale is None else found * self.scale
 
-    @property
-    def orthogonal(self) -> bool:
-        """Whether the equation falls apart into orthogonal ones, so that a singular one is settled by itself.
 
-        A matrix that is not symmetric has no such split: there a suspicion is all that can be had here.
-        """
-        return self.form == "diagonal" and self.scale is None
-
-
-def whole_space_coordinates(vectors: Tensor, problem: Problem, scale: Tensor | None) -> Tensor:
+def whole_space_coordinates(vectors: Tensor, equation: Equation, scale: Tensor | None) -> Tensor:
     """Label indicators in a complete basis: ``[graphs, 1, J, labels]`` from ``vectors`` ``[graphs, 1, J, n_max]``."""
-    indicator = problem.indicator if scale is None else problem.indicator / scale.unsqueeze(1)
-    spread = Padding(problem.adjacency).pad(indicator).unsqueeze(1)
-    return vectors.conj() @ spread.to(vectors.dtype)
+    indicator = equation.indicator if scale is None else equation.indicator / scale.unsqueeze(1)
+    padded = Padding(equation.adjacency).pad(indicator).unsqueeze(1)
+    return vectors.conj() @ padded.to(vectors.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBasis:
+    """One :class:`Basis` per part of a graph batch, for any automaton with at least these labels.
+
+    Args:
+        graph: the batch.
+        matrix: the walk matrix by name.
+        labels: number of node labels followed.
+        parts: one basis for each of ``graph.parts``.
+    """
+
+    graph: Graph
+    matrix: str
+    labels: int
+    parts: tuple[Basis, ...]
+
+    def check(self, automaton: Automaton, graph: Graph, matrix: str) -> None:
+        """Raise if the basis is not one for this automaton, graph and matrix."""
+        if automaton.typed:
+            raise ValueError("transitions by type have no basis that is independent of the automaton; leave basis out")
+        if automaton.labels < self.labels or (automaton.labels > self.labels == 1 and _varied(graph.labels)):
+            raise ValueError(
+                f"the basis follows {self.labels} labels, the automaton has {automaton.labels}: "
+                f"prepare it with labels={automaton.labels}"
+            )
+        if matrix != self.matrix:
+            raise ValueError(f"the basis is for matrix={self.matrix!r}, the solve asks for {matrix!r}")
+        mine = self.graph
+        if graph is not mine and not all(
+            _same(getattr(graph, name), getattr(mine, name)) for name in ("ptr", "edge_index", "edge_weight", "labels")
+        ):
+            raise ValueError(f"the basis is for {mine!r}, the solve is on {graph!r}: prepare it for this graph")
+        if _learned(mine) or (torch.is_grad_enabled() and _learned(graph)):
+            raise ValueError(
+                f"edge_weight of {graph!r} requires gradients, and a basis is computed for fixed weights; "
+                "leave basis out, or detach the weights"
+            )
+
+    def __repr__(self) -> str:
+        dimension = max((part.dimension for part in self.parts), default=0)
+        return f"GraphBasis({self.parts[0].solver}, matrix={self.matrix}, dimension={dimension}, {self.graph!r})"
+
+
+def _learned(graph: Graph) -> bool:
+    return graph.edge_weight is not None and graph.edge_weight.requires_grad
+
+
+def _varied(labels: Tensor | None) -> bool:
+    return labels is not None and bool(labels.any())
+
+
+def _same(a: Tensor | None, b: Tensor | None) -> bool:
+    return a is b or (a is not None and b is not None and torch.equal(a, b))

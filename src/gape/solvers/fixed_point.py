@@ -7,21 +7,23 @@ contracts or no graph has a cycle, by restarted GMRES (Saad & Schultz, 1986) oth
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from gape._internal.validation import positive
 from gape.graph.batching import Padding
-from gape.solvers.arnoldi import Arnoldi
-from gape.solvers.contraction import Operator, substituted
-from gape.solvers.outcome import NEARLY_SINGULAR, UNKNOWN, YES, Result, below_one, check_tolerance, code, judge
-from gape.solvers.problem import Problem
+from gape.solvers.base import Result, Solver
+from gape.solvers.certificate import MAX_ROUNDING_RESIDUAL, UNKNOWN, YES, below_one, check_tolerance, code, judge
+from gape.solvers.equation import Equation
+from gape.solvers.krylov import Arnoldi
+from gape.solvers.series import Operator, substitute
 from gape.solvers.solution import Status
 
 
 @dataclass(frozen=True)
-class FixedPoint:
+class FixedPoint(Solver):
     """Sum of runs where it contracts quickly, restarted GMRES where it does not; carries all k columns.
 
     Args:
@@ -34,23 +36,26 @@ class FixedPoint:
     restart: int = 100
     max_steps: int = 5000
 
+    typed: ClassVar[bool] = True
+    iterative: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         check_tolerance(self.tolerance)
         positive(self.restart, "restart")
         positive(self.max_steps, "max_steps")
 
-    def run(self, problem: Problem) -> Result:
-        bound = contraction(problem)
-        x, residual, radius, steps = self.solve(problem, problem.apply, problem.source, estimate=True)
+    def solve(self, equation: Equation) -> Result:
+        bound = contraction(equation)
+        x, residual, radius, steps = self.solve_operator(equation, equation.apply, equation.rhs, estimate=True)
         known = below_one(bound)
         radius = torch.where(known, torch.minimum(bound, radius), radius)
         status = judge(residual, radius, tolerance=self.tolerance, exhausted=False)
         # The residual of large weights is a small difference of large numbers, and may come out as 0 by chance; but
         # substitution along runs that end is as good as the numbers are.
-        rounding = problem.rounding(problem.norms(x), problem.walk.norm_bounds)
-        rounding = torch.where(problem.walk.acyclic_graphs, 0.0, rounding)
+        rounding = equation.rounding(equation.norms(x), equation.walk.norm_bounds)
+        rounding = torch.where(equation.walk.acyclic_graphs, 0.0, rounding)
         # Stagnation, and weights so large that they solve nothing, are for the dense system to settle.
-        suspect = (status == code(Status.NOT_CONVERGED)) | (rounding > NEARLY_SINGULAR)
+        suspect = (status == code(Status.NOT_CONVERGED)) | (rounding > MAX_ROUNDING_RESIDUAL)
         return Result(
             weights=x,
             residual=residual + rounding,
@@ -60,51 +65,51 @@ class FixedPoint:
             status=torch.where(suspect, code(Status.SINGULAR), status),
             steps=steps,
             radius_kind="bound" if bool(known.all()) else "estimate",
-            settled=False,
+            confirmed=False,
         )
 
-    def solve(
-        self, problem: Problem, apply: Operator, source: Tensor, estimate: bool = False
+    def solve_operator(
+        self, equation: Equation, apply: Operator, rhs: Tensor, estimate: bool = False
     ) -> tuple[Tensor, Tensor, Tensor, int]:
-        """``X = apply(X) + source`` for any ``source`` ``[n, k]``.
+        """``X = apply(X) + rhs`` for any ``rhs`` ``[n, k]``.
 
         Returns X, the relative residual and, if asked for, an estimate of the operator's radius per graph (else 0 or
         a bound that came for free), and the steps.
         """
-        if bool((problem.transition_norm * problem.walk.two_norm_bounds < 0.8).all()):
-            return self._sum(problem, apply, source)
-        if problem.walk.acyclic:
-            x, steps = substituted(apply, source)
+        if bool((equation.transition_norm * equation.walk.two_norm_bounds < 0.8).all()):
+            return self._sum(equation, apply, rhs)
+        if equation.walk.acyclic:
+            x, steps = substitute(apply, rhs)
             # Nothing is left of the equation, unless the weights overflow.
-            left = problem.norms(apply(x) + source - x)
-            residual = _ratio(left, problem.norms(source)).nan_to_num(nan=torch.inf)
-            return x, residual, contraction(problem), steps
-        return self._gmres(problem, apply, source, estimate)
+            left = equation.norms(apply(x) + rhs - x)
+            residual = _ratio(left, equation.norms(rhs)).nan_to_num(nan=torch.inf)
+            return x, residual, contraction(equation), steps
+        return self._gmres(equation, apply, rhs, estimate)
 
-    def _sum(self, problem: Problem, apply: Operator, source: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-        size = problem.norms(source)
-        total, term, steps = source.clone(), source, 0
+    def _sum(self, equation: Equation, apply: Operator, rhs: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+        size = equation.norms(rhs)
+        total, term, steps = rhs.clone(), rhs, 0
         while True:
             term, steps = apply(term), steps + 1
             # What is left of the equation is exactly the first term not yet added.
-            residual = _ratio(problem.norms(term), size)
+            residual = _ratio(equation.norms(term), size)
             if steps >= self.max_steps or not bool((residual > self.tolerance).any()):
-                return total, residual, contraction(problem), steps
+                return total, residual, contraction(equation), steps
             total = total + term
 
     def _gmres(
-        self, problem: Problem, apply: Operator, source: Tensor, estimate: bool
+        self, equation: Equation, apply: Operator, rhs: Tensor, estimate: bool
     ) -> tuple[Tensor, Tensor, Tensor, int]:
-        padding = Padding(problem.adjacency)
-        columns = source.shape[1]
+        padding = Padding(equation.adjacency)
+        columns = rhs.shape[1]
 
         def on_vectors(v: Tensor) -> Tensor:
             x = padding.unpad(v.reshape(padding.graphs, padding.size, columns))
             return padding.pad(apply(x)).reshape(padding.graphs, -1)
 
-        size = problem.norms(source)
-        x = torch.zeros_like(source)
-        left, steps = source.contiguous(), 0
+        size = equation.norms(rhs)
+        x = torch.zeros_like(rhs)
+        left, steps = rhs.contiguous(), 0
         previous = torch.full_like(size, torch.inf)
         radius = torch.zeros_like(size)
         while True:
@@ -115,8 +120,8 @@ class FixedPoint:
                 radius = torch.maximum(radius, torch.linalg.eigvals(process.h).abs().amax(1))
             update = (y.unsqueeze(1) @ process.vectors).squeeze(1)
             x = x + padding.unpad(update.reshape(padding.graphs, padding.size, columns))
-            left = source + apply(x) - x
-            residual = _ratio(problem.norms(left), size)
+            left = rhs + apply(x) - x
+            residual = _ratio(equation.norms(left), size)
             waiting = residual > self.tolerance
             stuck = waiting & (residual > 0.9 * previous)
             if not bool(waiting.any()) or bool((stuck == waiting).all()) or steps >= self.max_steps:
@@ -140,14 +145,14 @@ class FixedPoint:
                 return _shortest(system, right).squeeze(-1)
 
 
-def contraction(problem: Problem) -> Tensor:
+def contraction(equation: Equation) -> Tensor:
     """``[graphs]``: an upper bound of the operator's radius.
 
     0 without cycles; ρ(μ) times a norm of A for one μ; max ‖μ_a‖₂ times √(‖A‖₁‖A‖∞) ≥ ‖A‖₂ for several, whose products
     can be larger than any radius of theirs says.
     """
-    norms = problem.walk.two_norm_bounds if problem.typed else problem.walk.norm_bounds
-    return torch.where(problem.walk.acyclic_graphs, 0.0, problem.transition_radius * norms)
+    norms = equation.walk.two_norm_bounds if equation.typed else equation.walk.norm_bounds
+    return torch.where(equation.walk.acyclic_graphs, 0.0, equation.transition_radius * norms)
 
 
 def _shortest(system: Tensor, right: Tensor) -> Tensor:

@@ -19,22 +19,23 @@ import torch
 from torch import Tensor
 
 from gape.graph.walk_matrix import WalkMatrix
+from gape.solvers.base import Result
 from gape.solvers.basis import Basis
+from gape.solvers.certificate import NO, SINGULAR_GAP
+from gape.solvers.equation import Equation
 from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.kronecker import operator_matrices
-from gape.solvers.outcome import SINGULAR_GAP
-from gape.solvers.problem import Problem
 from gape.solvers.schur import Schur
 from gape.solvers.schur_form import SchurForm
-from gape.solvers.settle import DENSE_UNKNOWNS
+from gape.solvers.singular import MAX_DENSE_UNKNOWNS
 from gape.solvers.spectral import Spectral
 
-# Up to this size an adjoint solve takes the dense road, which converges whatever the spectrum.
-ADJOINT_NODES = 256
+# The largest graph whose adjoint equation is solved by dense matrices, which converge whatever the spectrum.
+MAX_DENSE_ADJOINT_NODES = 256
 
 
 class System(Protocol):
-    def solve(self, transition: Tensor, source: Tensor, adjoint: bool) -> Tensor:
+    def solve(self, transition: Tensor, rhs: Tensor, adjoint: bool) -> Tensor:
         """X with X = F(X) + S, or with F* for F; ``transition`` is then already μᴴ."""
 
     def gradients(
@@ -44,19 +45,19 @@ class System(Protocol):
 
 
 class SteinSolve(torch.autograd.Function):
-    """X from (transition, source, values): the rule above, applicable to itself."""
+    """X from (transition, rhs, values): the rule above, applicable to itself."""
 
     @staticmethod
     def forward(
         ctx: Any,
         transition: Tensor,
-        source: Tensor,
+        rhs: Tensor,
         values: Tensor | None,
         system: System,
         adjoint: bool,
         known: Tensor | None,
     ) -> Tensor:
-        x = system.solve(transition.detach(), source.detach(), adjoint) if known is None else known.detach()
+        x = system.solve(transition.detach(), rhs.detach(), adjoint) if known is None else known.detach()
         ctx.system, ctx.adjoint = system, adjoint
         ctx.save_for_backward(transition, values, x)
         return x
@@ -73,15 +74,43 @@ class SteinSolve(torch.autograd.Function):
 
 def stein_solve(
     transition: Tensor,
-    source: Tensor,
+    rhs: Tensor,
     values: Tensor | None,
     system: System,
     adjoint: bool = False,
     known: Tensor | None = None,
 ) -> Tensor:
-    """The solution, attached to ``transition``, ``source`` and (edge) ``values``; ``known`` if it is at hand."""
-    x: Tensor = SteinSolve.apply(transition, source, values, system, adjoint, known)  # type: ignore[no-untyped-call]
+    """The solution, attached to ``transition``, ``rhs`` and (edge) ``values``; ``known`` if it is at hand."""
+    x: Tensor = SteinSolve.apply(transition, rhs, values, system, adjoint, known)  # type: ignore[no-untyped-call]
     return x
+
+
+def attach_gradients(equation: Equation, result: Result) -> Tensor:
+    """Return the weights of ``result``, attached to what requires gradients in ``equation``."""
+    singular = (result.unique == NO).nonzero().flatten()
+    basis, known = result.basis, result.coordinates
+    # A basis is for fixed edge weights and for the right-hand side of labels.
+    if basis is not None and known is not None and not equation.learns_edges and equation.given_rhs is None:
+        if not basis.orthogonal:
+            known = known.reshape(equation.num_graphs, -1).index_fill(0, singular, 0.0).reshape(known.shape)
+        rhs = basis.project(equation.initial)
+        y = stein_solve(equation.transition, rhs, None, BasisSystem(basis), known=known)
+        x = basis.expand(y, real=not equation.initial.is_complex())
+        if basis.orthogonal:
+            return x
+    else:
+        x = _attach_on_edges(equation, EdgeSystem(equation.detached), result.weights)
+    if not len(singular):
+        return x
+    # Where the equation is singular the least-squares weights stay, and gradients go through the pseudo-inverse.
+    alone, rows = equation.select(singular), equation.nodes_of(singular)
+    again = _attach_on_edges(alone, PseudoSystem(alone.detached), result.weights[rows])
+    return x.index_copy(0, rows, again)
+
+
+def _attach_on_edges(equation: Equation, system: EdgeSystem, known: Tensor) -> Tensor:
+    values = equation.walk.entries()[2] if equation.learns_edges else None
+    return stein_solve(equation.transition, equation.rhs, values, system, known=known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +126,12 @@ class BasisSystem:
         h = h.mH if adjoint else h
         return h.to(torch.promote_types(h.dtype, y.dtype)) @ y.to(torch.promote_types(h.dtype, y.dtype))
 
-    def solve(self, transition: Tensor, source: Tensor, adjoint: bool) -> Tensor:
+    def solve(self, transition: Tensor, rhs: Tensor, adjoint: bool) -> Tensor:
         basis = self.basis
         if adjoint and basis.form != "diagonal":
             # The transpose of an upper triangle is a lower one: solved as a general matrix.
             basis = replace(basis, h=basis.h.mH, form="dense")
-        return basis.solve(transition, SchurForm.of(transition), source)[0]
+        return basis.solve_coordinates(transition, SchurForm.of(transition), rhs)[0]
 
     def gradients(
         self, transition: Tensor, x: Tensor, z: Tensor, values: Tensor | None, adjoint: bool
@@ -114,21 +143,21 @@ class BasisSystem:
 
 @dataclass(frozen=True, eq=False)
 class EdgeSystem:
-    """The equation on the graph itself, with any source.
+    """The equation on the graph itself, with any rhs.
 
     Args:
-        problem: the equation, without gradients.
+        equation: the equation, without gradients.
     """
 
-    problem: Problem
+    equation: Equation
 
-    def solve(self, transition: Tensor, source: Tensor, adjoint: bool) -> Tensor:
-        problem = replace(self.problem, transition=transition.mH if adjoint else transition)
-        small = int(problem.adjacency.sizes.max()) <= ADJOINT_NODES
-        if small and not problem.typed:
-            return _dense_solve(problem, source, adjoint)
-        operator = problem.adjoint if adjoint else problem.apply
-        x, residual, _, steps = FixedPoint(restart=200).solve(problem, operator, source)
+    def solve(self, transition: Tensor, rhs: Tensor, adjoint: bool) -> Tensor:
+        equation = replace(self.equation, transition=transition.mH if adjoint else transition)
+        small = int(equation.adjacency.sizes.max()) <= MAX_DENSE_ADJOINT_NODES
+        if small and not equation.typed:
+            return _dense_solve(equation, rhs, adjoint)
+        operator = equation.adjoint if adjoint else equation.apply
+        x, residual, _, steps = FixedPoint(restart=200).solve_operator(equation, operator, rhs)
         if not bool((residual <= 1e-8).all()):
             raise ArithmeticError(
                 f"the equation of {'the gradient' if adjoint else 'the weights'} did not converge: residual "
@@ -141,16 +170,16 @@ class EdgeSystem:
         self, transition: Tensor, x: Tensor, z: Tensor, values: Tensor | None, adjoint: bool
     ) -> tuple[Tensor, Tensor | None]:
         # ⟨z, F(x)⟩ pairs x at the source of an edge with z at its target; ⟨z, F*(x)⟩ the other way round.
-        problem = self.problem
+        equation = self.equation
         behind, ahead = (z, x) if adjoint else (x, z)
-        if problem.edge_type is None:
-            pulled = propagate(ahead, values, problem.walk, False)
+        if equation.edge_type is None:
+            pulled = propagate(ahead, values, equation.walk, False)
             pair = (pulled, behind) if adjoint else (behind, pulled)
-            to_transition = _outer(*pair, None if not problem.typed else problem.labels, transition)
+            to_transition = _outer(*pair, None if not equation.typed else equation.labels, transition)
         else:
             blocks = []
-            for kind, walk in enumerate(problem.walks_by_type):
-                chosen = None if values is None else values[problem.edge_type == kind]
+            for kind, walk in enumerate(equation.walks_by_type):
+                chosen = None if values is None else values[equation.edge_type == kind]
                 pulled = propagate(ahead, chosen, walk, False)
                 blocks.append((pulled.mH @ behind) if adjoint else (behind.mH @ pulled))
             to_transition = torch.stack(blocks)
@@ -158,11 +187,11 @@ class EdgeSystem:
             return to_transition, None
         # Both ways the edge u → v contributes ⟨(behind_u) μ, ahead_v⟩ with μ as F uses it.
         mu = transition.mH if adjoint else transition
-        source, target, _ = problem.walk.entries()
-        if problem.edge_type is not None:
-            moved = (behind[source].unsqueeze(1) @ mu[problem.edge_type]).squeeze(1)
-        elif problem.typed:
-            moved = problem.by_label(behind, mu)[source]
+        source, target, _ = equation.walk.entries()
+        if equation.edge_type is not None:
+            moved = (behind[source].unsqueeze(1) @ mu[equation.edge_type]).squeeze(1)
+        elif equation.typed:
+            moved = equation.by_label(behind, mu)[source]
         else:
             moved = (behind @ mu)[source]
         return to_transition, (moved.conj() * ahead[target]).sum(1).real
@@ -174,22 +203,22 @@ class PseudoSystem(EdgeSystem):
 
     @cached_property
     def _inverses(self) -> list[Tensor]:
-        largest = int(self.problem.adjacency.sizes.max()) * self.problem.source.shape[1]
-        if largest > DENSE_UNKNOWNS:
+        largest = int(self.equation.adjacency.sizes.max()) * self.equation.rhs.shape[1]
+        if largest > MAX_DENSE_UNKNOWNS:
             raise ValueError(
                 f"a graph whose equation is singular has {largest} unknowns (nodes × states), and gradients of a "
-                f"least-squares solution are limited to {DENSE_UNKNOWNS}; take fewer states, a lower damping, or leave "
-                "such graphs out of what is learned"
+                f"least-squares solution are limited to {MAX_DENSE_UNKNOWNS}; take fewer states, a lower damping, or "
+                "leave such graphs out of the training"
             )
-        matrices = operator_matrices(self.problem, DENSE_UNKNOWNS)
+        matrices = operator_matrices(self.equation, MAX_DENSE_UNKNOWNS)
         systems = [torch.eye(len(f), dtype=f.dtype, device=f.device) - f for f in matrices]
         return [torch.linalg.pinv(system, atol=SINGULAR_GAP) for system in systems]
 
-    def solve(self, transition: Tensor, source: Tensor, adjoint: bool) -> Tensor:
-        sources = torch.split(source, self.problem.adjacency.sizes.tolist())
+    def solve(self, transition: Tensor, rhs: Tensor, adjoint: bool) -> Tensor:
+        pieces = torch.split(rhs, self.equation.adjacency.sizes.tolist())
         solved = [
             ((inverse.mH if adjoint else inverse) @ each.reshape(-1)).reshape(each.shape)
-            for inverse, each in zip(self._inverses, sources, strict=True)
+            for inverse, each in zip(self._inverses, pieces, strict=True)
         ]
         return torch.cat(solved)
 
@@ -204,15 +233,15 @@ def _outer(left: Tensor, right: Tensor, labels: Tensor | None, like: Tensor) -> 
     return torch.stack([left[r].mH @ right[r] for r in rows])
 
 
-def _dense_solve(problem: Problem, source: Tensor, adjoint: bool) -> Tensor:
-    """By a complete basis of the walk matrix: any source, any spectrum without a singularity."""
-    symmetric = problem.walk.symmetric
-    basis = Spectral().basis(problem) if symmetric else Schur().basis(problem)
-    spread = basis.padding.pad(source).unsqueeze(1).to(basis.vectors.dtype if not source.is_complex() else source.dtype)
+def _dense_solve(equation: Equation, rhs: Tensor, adjoint: bool) -> Tensor:
+    """By a complete basis of the walk matrix: any rhs, any spectrum without a singularity."""
+    symmetric = equation.walk.symmetric
+    basis = Spectral().basis(equation) if symmetric else Schur().basis(equation)
+    spread = basis.padding.pad(rhs).unsqueeze(1).to(basis.vectors.dtype if not rhs.is_complex() else rhs.dtype)
     coordinates = (basis.vectors.conj().to(spread.dtype) @ spread).flatten(0, 1)
     system = BasisSystem(basis)
-    y = system.solve(problem.transition.mH if adjoint else problem.transition, coordinates, adjoint)
-    return basis.expand(y, real=not source.is_complex() and not problem.transition.is_complex())
+    y = system.solve(equation.transition.mH if adjoint else equation.transition, coordinates, adjoint)
+    return basis.expand(y, real=not rhs.is_complex() and not equation.transition.is_complex())
 
 
 class Propagate(torch.autograd.Function):

@@ -8,23 +8,31 @@ that stops growing (r = 0) contains the exact solution.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from gape._internal.validation import positive
 from gape.graph.batching import Padding
-from gape.solvers.arnoldi import Arnoldi
+from gape.solvers.base import Result, Solver
 from gape.solvers.basis import Basis
-from gape.solvers.outcome import Result, check_tolerance, code
-from gape.solvers.problem import Problem
+from gape.solvers.certificate import check_tolerance
+from gape.solvers.equation import Equation
 from gape.solvers.schur_form import SchurForm
 from gape.solvers.solution import Status
 
+# Relative size below which a new direction is rounding error: the space has stopped growing.
+BREAKDOWN_RATIO = 1e-13
+# Orthogonalise once more if less than this share of a vector is left (Daniel et al. 1976, 1/√2). Otherwise its error
+# grows by the factor by which the vector shrinks, step after step: on a tree a few dozen steps lose every digit.
+REORTHOGONALISE_BELOW = 0.7
+
 
 @dataclass(frozen=True)
-class Krylov:
+class Krylov(Solver):
     """Batched Arnoldi/Lanczos with full reorthogonalisation.
 
     Args:
@@ -38,30 +46,28 @@ class Krylov:
     max_steps: int = 256
     give_up: int | None = None
 
+    iterative: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         check_tolerance(self.tolerance)
         positive(self.max_steps, "max_steps")
         if self.give_up is not None:
             positive(self.give_up, "give_up, unless None for never,")
 
-    def basis(self, problem: Problem) -> Basis:
+    def basis(self, equation: Equation) -> Basis:
         """A basis as large as ``max_steps`` allows, or until every graph's space stops growing."""
-        space = _LabelSpaces(problem, self.max_steps)
+        space = _LabelSpaces(equation, self.max_steps)
         while not space.finished:
             space.step()
         return space.basis()
 
-    def run(self, problem: Problem) -> Result:
-        return self.run_with_basis(problem)[0]
-
-    def run_with_basis(self, problem: Problem) -> tuple[Result, Tensor, Basis]:
-        """The solution, also in coordinates, and the basis that turned out large enough for it."""
-        form = SchurForm.of(problem.transition)
+    def solve(self, equation: Equation) -> Result:
+        form = SchurForm.of(equation.transition)
         # A real matrix has its eigenvalues in conjugate pairs; one of each tells when to stop.
         poles = form.eigenvalues
-        if not problem.transition.is_complex():
+        if not equation.transition.is_complex():
             poles = poles[poles.imag >= -1e-12 * poles.abs()]
-        space = _LabelSpaces(problem, self.max_steps)
+        space = _LabelSpaces(equation, self.max_steps)
         goal = self.tolerance
         while True:
             stuck = False
@@ -70,10 +76,9 @@ class Krylov:
                 if space.converged(poles, goal):
                     break
                 stuck = space.process.steps == self.give_up and space.stuck
-            basis = space.basis()
-            outcome, y = basis.run(problem, self.tolerance, form)
-            if stuck or space.finished or not bool((outcome.status == code(Status.NOT_CONVERGED)).any()):
-                return outcome, y, basis
+            result = space.basis().solve(equation, self.tolerance, form)
+            if stuck or space.finished or not bool(result.has_status(Status.NOT_CONVERGED).any()):
+                return result
             # The estimate treats μ as normal; where it is not, ask for more.
             goal *= 1e-2
 
@@ -81,16 +86,16 @@ class Krylov:
 class _LabelSpaces:
     """One Krylov space per graph and label."""
 
-    def __init__(self, problem: Problem, max_steps: int) -> None:
-        self.problem = problem
-        self.padding = Padding(problem.adjacency)
+    def __init__(self, equation: Equation, max_steps: int) -> None:
+        self.equation = equation
+        self.padding = Padding(equation.adjacency)
         self.limit = min(max_steps, self.padding.size)
         # diag(1/c) Aᵀ diag(c) is symmetric for an undirected graph, whatever its degree normalisation.
-        similarity = problem.walk.similarity
+        similarity = equation.walk.similarity
         self.symmetric = similarity is not None
-        self.scale = None if problem.walk.symmetric or similarity is None else similarity.unsqueeze(1)
-        self.labels = len(problem.used_labels)
-        start = problem.indicator if self.scale is None else problem.indicator / self.scale
+        self.scale = None if equation.walk.symmetric or similarity is None else similarity.unsqueeze(1)
+        self.labels = len(equation.used_labels)
+        start = equation.indicator if self.scale is None else equation.indicator / self.scale
         self.process = Arnoldi(self._apply, self._spread(start))
         self._pivot: Tensor | None = None
         self._tail: Tensor | None = None
@@ -103,7 +108,7 @@ class _LabelSpaces:
         x = v.reshape(self.padding.graphs, self.labels, self.padding.size).transpose(1, 2)
         x = self.padding.unpad(x)
         x = x if self.scale is None else x * self.scale
-        x = self.problem.walk.push(x[:, 0]).unsqueeze(1) if self.labels == 1 else self.problem.walk.push(x)
+        x = self.equation.walk.push(x[:, 0]).unsqueeze(1) if self.labels == 1 else self.equation.walk.push(x)
         return self._spread(x if self.scale is None else x / self.scale)
 
     def step(self) -> None:
@@ -165,15 +170,15 @@ class _LabelSpaces:
         radius = spectrum.amax(1) if spectrum.numel() else spectrum.new_zeros(graphs)
         if not self.symmetric:
             # The eigenvalues of a nilpotent matrix are lost to rounding soonest, and known best.
-            radius = torch.where(self.problem.walk.acyclic_graphs, 0.0, radius)
+            radius = torch.where(self.equation.walk.acyclic_graphs, 0.0, radius)
         each = torch.eye(labels, dtype=along.dtype, device=along.device)
         return Basis(
             solver="Krylov",
-            adjacency=self.problem.adjacency,
+            adjacency=self.equation.adjacency,
             vectors=vectors.reshape(graphs, labels, *vectors.shape[1:]),
             h=h.reshape(graphs, labels, *h.shape[1:]),
             coordinates=along.reshape(graphs, labels, -1, 1) * each.unsqueeze(1),
-            labels=self.problem.used_labels,
+            labels=self.equation.used_labels,
             form="diagonal" if self.symmetric else "dense",
             remainder=process.remainder.reshape(graphs, labels),
             last=last.reshape(graphs, labels, -1),
@@ -182,3 +187,88 @@ class _LabelSpaces:
             radius_exact=False,
             complete=False,
         )
+
+
+class Arnoldi:
+    """Orthonormal vectors V with ``F V = V H + r v eᵀ``, growing by one a step, for a batch of operators F.
+
+    Args:
+        apply: F on ``[batch, length]``; entry by entry of the batch independent of the others.
+        start: ``[batch, length]``, the first vectors; all-zero ones stay zero.
+
+    A space that stops growing gets ``r = 0`` and zero vectors from there on, which change nothing that is computed
+    from it, so the rest of the batch can go on. One whose numbers overflow gets the same with ``r = ∞``.
+    """
+
+    def __init__(self, apply: Callable[[Tensor], Tensor], start: Tensor) -> None:
+        self._apply = apply
+        self.start_norm = torch.linalg.vector_norm(start, dim=-1)
+        self._vectors = start.new_zeros(len(start), 17, start.shape[1])
+        self._vectors[:, 0] = start / _nonzero(self.start_norm).unsqueeze(-1)
+        self._h = start.new_zeros(len(start), 17, 17)
+        self._largest = torch.zeros_like(self.start_norm)
+        self._lost: Tensor | None = None
+        self.steps = 0
+
+    @property
+    def vectors(self) -> Tensor:
+        """``[batch, steps, length]``"""
+        return self._vectors[:, : self.steps]
+
+    @property
+    def h(self) -> Tensor:
+        """``[batch, steps, steps]``, upper Hessenberg; tridiagonal and symmetric where F is symmetric."""
+        return self._h[:, : self.steps, : self.steps]
+
+    @property
+    def h_extended(self) -> Tensor:
+        """``[batch, steps + 1, steps]``: H with the remainders r below."""
+        return self._h[:, : self.steps + 1, : self.steps]
+
+    @property
+    def remainder(self) -> Tensor:
+        """``[batch]``: r."""
+        remainder = self._h[:, self.steps, self.steps - 1].real
+        return remainder if self._lost is None else torch.where(self._lost, torch.inf, remainder)
+
+    @property
+    def growing(self) -> bool:
+        """Whether any space is not complete yet."""
+        return self.steps == 0 or bool(self._h[:, self.steps, self.steps - 1].any())
+
+    def step(self) -> None:
+        j = self.steps
+        if j + 2 > self._h.shape[-1]:
+            self._grow()
+        w = self._apply(self._vectors[:, j])
+        size = torch.linalg.vector_norm(w, dim=-1)
+        self._largest = torch.maximum(self._largest, size)
+        known = self._vectors[:, : j + 1]
+        # Gram–Schmidt, and once more where much of w was cancelled and rounding error stands out in what is left.
+        for _ in range(2):
+            before = size
+            along = w.unsqueeze(1) @ known.mH
+            w = torch.baddbmm(w.unsqueeze(1), along, known, alpha=-1).squeeze(1)
+            self._h[:, : j + 1, j] += along.squeeze(1)
+            size = torch.linalg.vector_norm(w, dim=-1)
+            if bool((size >= REORTHOGONALISE_BELOW * before).all()):
+                break
+        if not bool(torch.isfinite(self._largest.sum())):
+            self._lost = ~torch.isfinite(self._largest)
+            size, w = torch.where(self._lost, 0.0, size), torch.where(self._lost.unsqueeze(-1), 0.0, w)
+            self._h[self._lost] = 0.0
+        size = torch.where(size <= BREAKDOWN_RATIO * self._largest, torch.zeros_like(size), size)
+        self._h[:, j + 1, j] = size
+        self._vectors[:, j + 1] = w * torch.where(size > 0, 1.0 / _nonzero(size), 0.0).unsqueeze(-1)
+        self.steps = j + 1
+
+    def _grow(self) -> None:
+        room = self._h.shape[-1]
+        self._vectors = torch.cat([self._vectors, torch.zeros_like(self._vectors)], 1)
+        h = self._h.new_zeros(len(self._h), 2 * room, 2 * room)
+        h[:, :room, :room] = self._h
+        self._h = h
+
+
+def _nonzero(x: Tensor) -> Tensor:
+    return torch.where(x > 0, x, torch.ones_like(x))

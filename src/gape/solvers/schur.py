@@ -1,24 +1,25 @@
-"""Schur forms of both matrices: dense, general, the reference (Bartels & Stewart, 1972, for the Stein equation)."""
+"""Schur forms of both matrices: dense and general (Bartels & Stewart, 1972, for the Stein equation)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
 import torch
 
 from gape._internal.validation import positive
+from gape.solvers.base import Result, Solver
 from gape.solvers.basis import Basis, whole_space_coordinates
-from gape.solvers.outcome import Result
-from gape.solvers.problem import Problem
+from gape.solvers.equation import Equation
 
 
 @dataclass(frozen=True)
-class Schur:
+class Schur(Solver):
     """Complex Schur form of every graph's walk matrix, directed or not.
 
-    Costs about 25 n³ per graph, one graph after the other: for checking and for small directed graphs.
+    Costs about 25 n³ per graph, one graph at a time: for small directed graphs and as a reference.
 
     Args:
         max_nodes: the largest graph it accepts.
@@ -26,11 +27,13 @@ class Schur:
 
     max_nodes: int = 2048
 
+    groups_by_size: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         positive(self.max_nodes, "max_nodes")
 
-    def basis(self, problem: Problem) -> Basis:
-        walk, adjacency = problem.walk, problem.adjacency
+    def basis(self, equation: Equation) -> Basis:
+        walk, adjacency = equation.walk, equation.adjacency
         largest = int(adjacency.sizes.max())
         if largest > self.max_nodes:
             raise ValueError(
@@ -52,8 +55,8 @@ class Schur:
             adjacency=adjacency,
             vectors=rows,
             h=h,
-            coordinates=whole_space_coordinates(rows, problem, None),
-            labels=problem.used_labels,
+            coordinates=whole_space_coordinates(rows, equation, None),
+            labels=equation.used_labels,
             form="triangular",
             remainder=torch.zeros(len(h), 1, dtype=torch.float64, device=h.device),
             last=None,
@@ -64,5 +67,5 @@ class Schur:
             known_spectrum=spectrum,
         )
 
-    def run(self, problem: Problem) -> Result:
-        return self.basis(problem).run(problem)[0]
+    def solve(self, equation: Equation) -> Result:
+        return self.basis(equation).solve(equation)

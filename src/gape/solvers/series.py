@@ -1,58 +1,73 @@
-"""The sum over runs by length, through label-conditioned walk counts: X = Σ_t W_t C_t.
+"""The sum over runs by length, through label-conditioned walk counts.
+
+    X = Σ_t W_t C_t,      W_t = (Aᵀ)ᵗ ℓᵀ ``[n, m]``,      C_t = αᵀ μᵗ ``[m, k]``
 
 The graphs enter only through the walk counts W and the automaton only through the small C, so a step carries m columns
-over the edges, not k, and one matrix product at the end makes the k features. What is left of the equation when the
-sum stops before step T is exactly W_T C_T: the certificate is free.
+over the edges, not k, and one matrix product at the end makes the k features. If the sum stops before step T, the
+residual of the equation is exactly W_T C_T: the certificate is free.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from gape._internal.validation import positive
 from gape.graph.spectral_radius import MAX_DENSE_RADIUS_NODES, spectral_radius
-from gape.solvers.contraction import contracting_power, substituted
-from gape.solvers.outcome import UNKNOWN, YES, Result, below_one, check_tolerance, code, judge
-from gape.solvers.problem import Problem
+from gape.solvers.base import Result, Solver
+from gape.solvers.certificate import UNKNOWN, YES, below_one, check_tolerance, code, contracting_power, judge
+from gape.solvers.equation import Equation
 from gape.solvers.solution import Status
-from gape.solvers.walk_sum import WalkSum
 
-DIVERGED, HOPELESS = 1e290, 1e200
-# Small terms in a row after which a sum is taken to have converged where nothing shows that it does.
-MANY = 64
+Operator = Callable[[Tensor], Tensor]
+
+# A term of this relative size means that some graph diverges; graphs whose residual is this large are given up.
+DIVERGED_TERM, DIVERGED_RESIDUAL = 1e290, 1e200
+# Small terms in a row after which a sum counts as converged where no norm proves it.
+SMALL_TERMS_IN_A_ROW = 64
+# Steps kept before they are multiplied out: bounds memory and keeps the matrix product efficient.
+BLOCK_STEPS = 32
+# Rows multiplied at a time, so that they stay in cache from the counts to the rounding.
+BLOCK_ROWS = 4096
+# Walk counts outside this range are rescaled, by a power of two and so exactly.
+MIN_COUNT, MAX_COUNT = 2.0**-300, 2.0**300
 
 
 @dataclass(frozen=True)
-class Series:
-    """Add up the runs length by length until what is left is negligible; finite and exact on acyclic graphs.
+class Series(Solver):
+    """Add up the runs length by length until the rest is negligible; finite and exact on acyclic graphs.
 
     Args:
         tolerance: relative residual at which a graph is done.
-        max_steps: longest run considered, where there are cycles.
+        max_steps: longest run considered on graphs with cycles.
     """
 
     tolerance: float = 1e-12
     max_steps: int = 10_000
 
+    iterative: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         check_tolerance(self.tolerance)
         positive(self.max_steps, "max_steps")
 
-    def run(self, problem: Problem) -> Result:
-        runs, residual, whole = self._add_up(problem)
-        # What rounding may have cost where terms cancel: then the equation is checked outright.
+    def solve(self, equation: Equation) -> Result:
+        runs, residual, whole = self._add_up(equation)
+        # Where terms may cancel, rounding errors can exceed the tolerance: then the residual is computed.
         careful = not 2.0**-52 * runs.relative_bound(runs.moved) <= self.tolerance
-        weights = runs.weights(None if careful else problem.out)
+        weights = runs.weights(None if careful else equation.out)
         rounding, done = torch.zeros_like(residual), residual <= self.tolerance
         if careful:
-            residual, rounding, done = self._checked(problem, weights, runs.lost)
-            if not bool((done | runs.lost).all()) and problem.walk.acyclic:
-                weights, _ = substituted(problem.apply, problem.source)
-                residual, rounding, done = self._checked(problem, weights, runs.lost)
-        radius, known = _radius(problem, runs, done, done if whole else done & problem.walk.acyclic_graphs)
+            residual, rounding, done = self._checked(equation, weights, runs.lost)
+            if not bool((done | runs.lost).all()) and equation.walk.acyclic:
+                weights, _ = substitute(equation.apply, equation.rhs)
+                residual, rounding, done = self._checked(equation, weights, runs.lost)
+        radius, known = _radius(equation, runs, done, done if whole else done & equation.walk.acyclic_graphs)
         status = judge(
             residual,
             radius,
@@ -64,7 +79,7 @@ class Series:
         )
         if bool(runs.lost.any()):
             # A finite sum cannot diverge: its terms are too large for the number format.
-            status = torch.where(runs.lost & problem.walk.acyclic_graphs, code(Status.OVERFLOW), status)
+            status = torch.where(runs.lost & equation.walk.acyclic_graphs, code(Status.OVERFLOW), status)
         return Result(
             weights=weights,
             residual=residual,
@@ -74,46 +89,200 @@ class Series:
             status=status,
             steps=runs.steps,
             radius_kind="bound",
-            largest=runs.weight_bound(),
+            weight_bound=runs.weight_bound(),
         )
 
-    def _add_up(self, problem: Problem) -> tuple[WalkSum, Tensor, bool]:
-        """The sum, what is left of each graph's equation, and whether all that follows is known to be negligible."""
-        acyclic = problem.walk.acyclic
-        # So many small terms in a row are followed by none that is large. Where nothing contracts it is not known.
-        power = contracting_power(float(problem.walk.norm_bounds.max()) * problem.transition, self.max_steps)
-        runs, small = WalkSum(problem), 0
+    def _add_up(self, equation: Equation) -> tuple[WalkSum, Tensor, bool]:
+        """The sum, each graph's relative residual, and whether the rest is proven to be negligible."""
+        acyclic = equation.walk.acyclic
+        # So many small terms in a row are followed by small ones only; ``None`` if nothing proves it.
+        power = contracting_power(float(equation.walk.norm_bounds.max()) * equation.transition, self.max_steps)
+        runs, small = WalkSum(equation), 0
         while True:
             runs.add_term()
             bound = runs.relative_bound(runs.peak)
-            diverged = not bound < DIVERGED
-            # Without cycles the sum ends by itself, after as many steps as the longest path has.
+            diverged = not bound < DIVERGED_TERM
+            # On acyclic graphs the sum ends by itself, after as many steps as the longest path has.
             last = runs.steps >= self.max_steps and not acyclic
             if not (diverged or last or bound <= 1e3 * self.tolerance):
                 small = 0
                 continue
             residual = runs.residual()
             if diverged:
-                runs.give_up(~(residual < HOPELESS))
+                runs.give_up(~(residual < DIVERGED_RESIDUAL))
                 residual = torch.where(runs.lost, torch.inf, residual)
             small = small + 1 if bool(((residual <= self.tolerance) | runs.lost).all()) else 0
-            if last or runs.ended or (small >= (power or MANY) and (power or not acyclic)):
+            if last or runs.ended or (small >= (power or SMALL_TERMS_IN_A_ROW) and (power or not acyclic)):
                 return runs, residual, power is not None or runs.ended
 
-    def _checked(self, problem: Problem, weights: Tensor, lost: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What is left of each graph's equation, what of that rounding explains, and whether that is all."""
-        residual = torch.where(lost, torch.inf, problem.residual(weights))
-        rounding = problem.rounding(problem.norms(weights), problem.walk.norm_bounds)
+    def _checked(self, equation: Equation, weights: Tensor, lost: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Each graph's residual from the equation, the part that rounding explains, and whether that is all of it."""
+        residual = torch.where(lost, torch.inf, equation.residual(weights))
+        rounding = equation.rounding(equation.norms(weights), equation.walk.norm_bounds)
         return residual, rounding, residual <= (64.0 * rounding).clamp(min=self.tolerance)
 
 
-def _radius(problem: Problem, runs: WalkSum, done: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
-    """A bound of each ρ(μ)ρ(A); and where the sum is known to be whole or, on large graphs, at least seen to be."""
-    radius = problem.transition_radius * runs.radius_bound()
-    # A term that is small may be followed by larger ones: these graphs' bounds do not show that it converges.
+def _radius(equation: Equation, runs: WalkSum, done: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+    """A bound of each ρ(μ)ρ(A); and the graphs whose sum is known to converge or, if large, at least seems to."""
+    radius = equation.transition_radius * runs.radius_bound()
+    # A small term may be followed by larger ones: these graphs' bounds do not prove convergence.
     unsure = done & ~known & ~below_one(radius)
     if not bool(unsure.any()):
         return radius, known
-    small_enough = unsure & (problem.adjacency.sizes <= MAX_DENSE_RADIUS_NODES)
-    exact = problem.transition_radius * spectral_radius(problem.walk, small_enough)
+    small_enough = unsure & (equation.sizes <= MAX_DENSE_RADIUS_NODES)
+    exact = equation.transition_radius * spectral_radius(equation.walk, small_enough)
     return torch.where(small_enough, exact, radius), known | (unsure & ~small_enough)
+
+
+def substitute(apply: Operator, rhs: Tensor) -> tuple[Tensor, int]:
+    """Solve ``X = apply(X) + rhs`` on acyclic graphs by substitution along the edges; return X and the steps taken.
+
+    After t steps the rows of all nodes at the end of paths of at most t edges are final, so no large terms cancel, as
+    they may in a sum by length. Weights that overflow stay within their graph.
+    """
+    x, steps = rhs, 0
+    while steps < len(rhs):
+        before, x, steps = x, apply(x) + rhs, steps + 1
+        if torch.equal(x.nan_to_num(), before.nan_to_num()):
+            break
+    return x, steps
+
+
+class WalkSum:
+    """Partial sums of X = Σ_t W_t C_t of all graphs together; the next term is the residual of the equation.
+
+    Attributes:
+        steps: number of terms added.
+        moved: Σ max|W_t| ‖C_t‖₂ over these; no weight is larger than that times the size of C.
+        peak: max|W| ‖C‖₂ of the next term.
+        ended: whether the next term, and so every later one, is 0.
+        lost: ``[graphs]``, the graphs that were given up.
+    """
+
+    def __init__(self, equation: Equation) -> None:
+        self._equation = equation
+        walks = equation.indicator
+        self._walks = walks.squeeze(1) if walks.shape[1] == 1 else walks
+        self._coefficients = equation.initial.T[equation.used_labels]
+        self._exponent = 0
+        self._blocks = _Blocks()
+        self.steps, self.moved = 0, 0.0
+        self.lost = torch.zeros(equation.num_graphs, dtype=torch.bool, device=walks.device)
+        self._measure()
+        # ‖W C‖ ≤ √(n m) max|W| ‖C‖₂, over the norm of the right-hand side, for every graph.
+        rows = (equation.sizes * len(self._coefficients)).to(torch.float64)
+        self._slack = _largest(equation.relative(rows.sqrt()))
+
+    def _measure(self) -> None:
+        self._largest = _largest(self._walks, self._equation.counts_walks)
+        self._size = _norm(self._coefficients)
+        self.peak = self._largest * self._size
+        self.ended = self._largest == 0 or self._size == 0
+
+    def add_term(self) -> None:
+        """Add the next term, and compute the one after it."""
+        if self._largest > 0 and not MIN_COUNT < self._largest < MAX_COUNT:
+            shift = round(math.log2(self._largest))
+            self._walks, self._coefficients = self._walks * 2.0**-shift, self._coefficients * 2.0**shift
+            self._exponent += shift
+        self._blocks.add(self._walks, self._coefficients)
+        self.moved += self.peak
+        self._walks = self._equation.walk.push(self._walks)
+        self._coefficients = self._coefficients @ self._equation.transition
+        self.steps += 1
+        self._measure()
+
+    def give_up(self, graphs: Tensor) -> None:
+        """Drop these ``[graphs]``, so that the others can go on."""
+        self.lost = self.lost | graphs
+        rows = self.lost[self._equation.adjacency.batch].view(-1, *[1] * (self._walks.dim() - 1))
+        self._walks = self._walks.masked_fill(rows, 0.0)
+        self._measure()
+
+    def relative_bound(self, peaks: float) -> float:
+        """Bound terms of these peaks relative to the right-hand side: all graphs at once, at no cost."""
+        return peaks * self._slack
+
+    def residual(self) -> Tensor:
+        """``[graphs]``: norm of the next term over that of the right-hand side; infinite for graphs given up."""
+        norm = self._equation.norms(self._walks.unsqueeze(1) if self._walks.dim() == 1 else self._walks)
+        relative = torch.where(norm > 0, self._equation.relative(norm * self._size), norm)
+        return torch.where(self.lost, torch.inf, relative)
+
+    def weight_bound(self) -> float:
+        """An upper bound of all weights."""
+        return self.moved * self._coefficients.numel()
+
+    def weights(self, out: Tensor | None) -> Tensor:
+        """The sum ``[n, k]``, written to ``out`` if it is given and one block holds all steps."""
+        return self._blocks.finish(out)
+
+    def radius_bound(self) -> Tensor:
+        """``[graphs]``: ρ(A) is at most a norm and, for A ≥ 0, the largest count of T-step walks to the power 1/T.
+
+        The counts have to be of all walks: a given right-hand side, or labels left out, bound nothing. Nor does a
+        count so small after rescaling that some of it may be lost.
+        """
+        equation = self._equation
+        bound = equation.walk.norm_bounds
+        if equation.counts_walks and len(equation.used_labels) == equation.initial.shape[1]:
+            counts = equation.adjacency.segment_max(self._walks if self._walks.dim() == 1 else self._walks.sum(1))
+            known = ~self.lost & (counts >= MIN_COUNT)
+            tighter = torch.minimum(bound, (counts ** (1.0 / self.steps)) * 2.0 ** (self._exponent / self.steps))
+            bound = torch.where(known, tighter, bound)
+            if bool(known.all()):
+                return bound
+        return torch.where(equation.walk.acyclic_graphs, 0.0, bound)
+
+
+class _Blocks:
+    """Σ W_t C_t, multiplied out one block of steps at a time and rounded while it is written."""
+
+    def __init__(self) -> None:
+        self._walks: list[Tensor] = []
+        self._coefficients: list[Tensor] = []
+        self._sum: Tensor | None = None
+
+    def add(self, walks: Tensor, coefficients: Tensor) -> None:
+        if len(self._walks) == BLOCK_STEPS:
+            c = torch.cat(self._coefficients)
+            w = self._rows(slice(None)).to(c.dtype)
+            self._sum = w @ c if self._sum is None else self._sum.addmm_(w, c)
+            self._walks, self._coefficients = [], []
+        self._walks.append(walks)
+        self._coefficients.append(coefficients)
+
+    def _rows(self, chosen: slice) -> Tensor:
+        """Some rows of the walk counts, ``[rows, steps · labels]``."""
+        parts = [walks[chosen] for walks in self._walks]
+        return torch.stack(parts).T if parts[0].dim() == 1 else torch.cat(parts, 1)
+
+    def finish(self, out: Tensor | None) -> Tensor:
+        c = torch.cat(self._coefficients)
+        if self._sum is not None:
+            return self._sum.addmm_(self._rows(slice(None)).to(c.dtype), c)
+        n = len(self._walks[0])
+        if out is None:
+            out = torch.empty(n, c.shape[1], dtype=c.dtype, device=c.device)
+        for start in range(0, n, BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            out[rows] = self._rows(rows).to(c.dtype) @ c
+        return out
+
+
+def _norm(coefficients: Tensor) -> float:
+    """The 2-norm of a matrix ``[m, k]``, without over- or underflow."""
+    peak = float(coefficients.abs().amax())
+    if not math.isfinite(peak):
+        return math.inf
+    unit = coefficients / peak if peak > 0 else coefficients
+    return peak * float(torch.linalg.vector_norm(unit) if len(unit) == 1 else torch.linalg.matrix_norm(unit, 2))
+
+
+def _largest(x: Tensor, nonnegative: bool = False) -> float:
+    if x.numel() == 0:
+        return 0.0
+    if nonnegative:
+        return float(x.amax())
+    low, high = x.aminmax()
+    return max(-float(low), float(high))

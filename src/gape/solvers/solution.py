@@ -1,4 +1,4 @@
-"""What a solve returns: the weights, and per graph how far they can be trusted."""
+"""The result of a solve: weights, a certificate per graph, and the errors and warnings about them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Literal
 
 from torch import Tensor
 
-#: Runs that a solve reads out: into a node, back to where they began, or between all pairs of nodes.
+from gape._internal.warnings import warn_caller
+
+#: Runs that a solve reads out: into each node, back to the node where they began, or between all pairs of nodes.
 ReadoutName = Literal["node", "closed", "pair"]
 #: What to do where the equation has no solution.
 OnSingular = Literal["raise", "least_squares"]
@@ -25,8 +27,8 @@ class Status(Enum):
         "1/ρ(A), or walk on matrix='random_walk', if the run sum is what you want"
     )
     LEAST_SQUARES = (
-        "the equation is singular and has no solution; the weights are the shortest ones that come nearest "
-        "(on_singular='least_squares' asked for them)"
+        "the equation is singular and has no solution; the weights are its minimum-norm least-squares solution "
+        "(on_singular='least_squares' asked for it)"
     )
     SINGULAR = (
         "the equation is singular: an eigenvalue of μ times one of the walk matrix is 1 and the labels excite it, so "
@@ -41,7 +43,7 @@ class Status(Enum):
         "the automaton or the edge weights hold NaN or infinity; they were changed after they were checked"
     )
 
-    # Members are compared by identity; Enum would hash their names, slowly, for every one of many graphs.
+    # Members are compared by identity. Enum hashes their names, which is slow for a list of many graphs.
     __hash__ = object.__hash__
 
     @property
@@ -59,7 +61,7 @@ class Status(Enum):
 
 
 class SolveError(ArithmeticError):
-    """A graph whose equation could not be solved. ``solution`` holds what was computed, for a look at it."""
+    """The equation of some graph could not be solved. ``solution`` holds what was computed, for inspection."""
 
     def __init__(self, message: str, solution: Solution) -> None:
         super().__init__(message)
@@ -71,29 +73,31 @@ class AlgebraicOnlyWarning(UserWarning):
 
 
 class LeastSquaresWarning(UserWarning):
-    """The equation has no solution, and what comes nearest is returned without its certificate."""
+    """The equation has no solution, and a least-squares solution is returned without its certificate."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
-    """The weights of all nodes and a certificate per graph.
+    """The weights and a certificate per graph.
 
     Args:
-        weights: ``[n, k]``, total weight of the runs that end in each node and state (P ∘ τℓ, transposed).
+        weights: ``[n, k]``, total weight of the runs that end in each node and state (P ∘ τℓ, transposed); for
+            ``readout="closed"`` of those that also began there. For ``readout="pair"`` ``[Σ n², k]``, the pairs of
+            each graph row by row: from, then to.
         status: how the solve ended on each graph.
-        residual: ``[graphs]``, ‖P - μᵀPA - αℓ‖ / ‖αℓ‖ as the solver knows it, before any rounding to float32. Where
-            weights are far larger than αℓ rounding alone makes it large.
-        spectral_radius: ``[graphs]``, ρ(μ)·ρ(A); for typed transitions the radius of the whole operator. On graphs of
-            more than 512 nodes :class:`Krylov` has that of the part of A that the labels excite, and always
-            :class:`FixedPoint`, unless it is a bound, that of the part of the operator that the source excites: it can
-            be smaller, and with it ``RUN_SUM`` be said of a sum that diverges far from where runs begin.
-        radius_kind: whether that is ``"exact"``, an upper ``"bound"`` or an ``"estimate"``.
-        separation: ``[graphs]``, min |1 - λᵢδⱼ| over the eigenvalues that the source excites, as far as the solver can
-            tell: over all of them, hence a lower bound, from :class:`Schur`, :class:`Kronecker` and :class:`Series`;
-            NaN when not known.
-        unique: per graph ``True``, ``False``, or ``None`` when not known.
-        solver: the name of the solver that solved each graph.
-        steps: products with the walk matrix (or the size of the dense problem), the most of any graph.
+        residual: ``[graphs]``, ‖P - μᵀPA - αℓ‖ / ‖αℓ‖ in float64, before rounding to ``dtype``. Where the weights are
+            far larger than αℓ, rounding alone makes it large.
+        spectral_radius: ``[graphs]``, ρ(μ)·ρ(A); for typed transitions the radius of the whole operator.
+            :class:`Krylov`, on graphs of more than 512 nodes, and :class:`FixedPoint`, unless it reports a bound, only
+            see the part of the operator that the right-hand side excites. Their estimate can be too small, and
+            ``RUN_SUM`` then be reported for a sum that diverges far from where runs begin.
+        radius_kind: ``"exact"``, an upper ``"bound"`` or an ``"estimate"``.
+        separation: ``[graphs]``, min |1 - λᵢδⱼ| over the eigenvalues that the right-hand side excites.
+            :class:`Schur`, :class:`Kronecker`, :class:`Series` and the readouts "closed" and "pair" take it over all
+            eigenvalues, which is a lower bound. NaN if not known.
+        unique: per graph ``True``, ``False``, or ``None`` if not known.
+        solver: the name of the solver of each graph.
+        steps: products with the walk matrix, or the size of the dense problem; the maximum over all graphs.
     """
 
     weights: Tensor
@@ -119,8 +123,26 @@ class Solution:
         return [i for i, status in enumerate(self.status) if status.failed]
 
     def counts(self) -> dict[Status, int]:
-        """How many graphs ended in each status."""
+        """Count the graphs of each status."""
         return dict(Counter(self.status))
+
+    def raise_or_warn(self, throw: bool = True) -> None:
+        """Raise :class:`SolveError` for failed graphs if ``throw``; warn of graphs whose run sum diverges."""
+        if throw and self.failed:
+            raise SolveError(self._failure(), self)
+        number = self.status.count(Status.ALGEBRAIC)
+        if number:
+            warn_caller(f"{number} of {len(self.status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning)
+
+    def _failure(self) -> str:
+        first = self.failed[0]
+        counts = {s: n for s, n in self.counts().items() if s.failed}
+        summary = ", ".join(f"{n} {s.name.lower().replace('_', ' ')}" for s, n in counts.items())
+        return (
+            f"{len(self.failed)} of {len(self.status)} graphs failed ({summary}). First, graph {first}: "
+            f"{self.status[first]} (ρ(μ)ρ(A) ≈ {self.spectral_radius[first].item():.3g}, "
+            f"residual {self.residual[first].item():.1e}, solver {self.solver[first]})"
+        )
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{status.name.lower()}={number}" for status, number in self.counts().items())

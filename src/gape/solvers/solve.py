@@ -1,9 +1,9 @@
-"""``solve``: an automaton walks a graph."""
+"""``solve`` and ``prepare``: sum the weights of an automaton's runs on graphs."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections import deque
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,21 +13,21 @@ from gape.automaton import Automaton
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.solvers.auto import Auto
-from gape.solvers.basis import Basis
-from gape.solvers.outcome import NO, RADIUS_KINDS, STATUSES, YES
-from gape.solvers.part import AnySolver, Solved, solve_part
-from gape.solvers.prepare import GraphBasis
-from gape.solvers.problem import check_fit, rounded_dtype
-from gape.solvers.question import Question, as_rhs
+from gape.solvers.base import Result, Solver
+from gape.solvers.basis import GraphBasis
+from gape.solvers.certificate import NO, RADIUS_KINDS, YES, code, lost_rows
+from gape.solvers.equation import Equation, as_rhs, check_fit, output_dtype
+from gape.solvers.gradient import attach_gradients
+from gape.solvers.krylov import Krylov
+from gape.solvers.singular import resolve_singular
 from gape.solvers.solution import OnSingular, Solution, Status
-from gape.solvers.verdict import check_on_singular, raise_or_warn
 
 
 def solve(
     automaton: Automaton,
     graph: Any,
     *,
-    solver: AnySolver | None = None,
+    solver: Solver | None = None,
     matrix: str = "adjacency",
     basis: GraphBasis | None = None,
     rhs: Any = None,
@@ -46,7 +46,7 @@ def solve(
         matrix: the walk matrix A by name, see :mod:`gape.graph.walk_matrix`.
         basis: what :func:`prepare` computed for this graph before, instead of ``solver``.
         rhs: ``[n, states]``, the right-hand side instead of αℓ: the weights with which runs begin at each node.
-        on_singular: ``"raise"``, or ``"least_squares"`` for the shortest least-squares solution, flagged as such.
+        on_singular: ``"raise"``, or ``"least_squares"`` for the minimum-norm least-squares solution, flagged as such.
         throw: whether a failed graph raises :class:`SolveError`; if not, look at ``status``.
         dtype: of the weights; the automaton's own if ``None``.
 
@@ -58,68 +58,190 @@ def solve(
         >>> solution.status[0].name
         'RUN_SUM'
     """
-    if not isinstance(automaton, Automaton):
-        raise ValueError(f"automaton must be a gape.Automaton, got {type(automaton).__name__}")
-    if solver is not None and not isinstance(solver, AnySolver):
-        raise ValueError(f"solver must be one of gape.solvers with its settings, such as Krylov(), got {solver!r}")
-    check_on_singular(on_singular)
-    # Not in inference mode, whatever the caller is in: what graphs keep for later has to be fit for training.
+    _check_settings(automaton, solver, on_singular)
     recording = torch.is_grad_enabled()
+    # Leave inference mode: what graphs cache for later has to be fit for training.
     with torch.inference_mode(False), torch.set_grad_enabled(recording):
-        solution = _solve(automaton, as_graph(graph), solver or Auto(), matrix, basis, rhs, on_singular, dtype)
-    raise_or_warn(solution, throw)
+        graph = as_graph(graph)
+        check_fit(automaton, graph, labels=rhs is None or automaton.final is not None)
+        dtype = output_dtype(automaton, dtype)
+        rhs = None if rhs is None else as_rhs(rhs, automaton, graph)
+        if basis is not None:
+            if rhs is not None:
+                raise ValueError("a basis is computed for labels, not for rhs; leave out basis or rhs")
+            basis.check(automaton, graph, matrix)
+        learned = (automaton.initial, automaton.transition, automaton.final, graph.edge_weight, rhs)
+        if recording and any(tensor is not None and tensor.requires_grad for tensor in learned):
+            parts = _parts(automaton, graph, matrix, solver, basis, rhs, dtype, None)
+            results = [_solve_part(part) for part in parts]
+            weights = torch.cat([result.weights for result in results])
+        else:
+            weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype, device=graph.device)
+            parts = _parts(automaton, graph, matrix, solver, basis, rhs, dtype, weights)
+            results = map_threads(_solve_part, parts)
+    solution = _collect(weights, results, on_singular)
+    solution.raise_or_warn(throw)
     return solution
 
 
-def _solve(
+def prepare(
+    graph: Any, *, solver: Solver | None = None, matrix: str = "adjacency", labels: int | None = None
+) -> GraphBasis:
+    """Compute once what a solve needs of the graphs, to solve (or learn) many automata on them.
+
+    Args:
+        graph: a :class:`Graph`, or anything :func:`gape.as_graph` takes.
+        solver: :class:`Krylov`, :class:`Spectral` or :class:`Schur`; ``None`` for Krylov with 32 steps, which is
+            exact for graphs up to that size; on larger ones the certificate of each solve tells if it was enough.
+        matrix: the walk matrix.
+        labels: number of node labels; as many as ``graph.labels`` shows if ``None``.
+
+    Example:
+        >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+        >>> basis = prepare(ring)
+        >>> solve(Automaton.katz(0.25), ring, basis=basis).weights[0].item()
+        2.0
+    """
+    graph = as_graph(graph)
+    solver = Krylov(max_steps=32) if solver is None else solver
+    if not isinstance(solver, Solver):
+        raise ValueError(f"a basis comes from Krylov, Spectral or Schur, got {solver!r}")
+    if labels is None:
+        labels = 1 if graph.labels is None or not graph.labels.numel() else int(graph.labels.max()) + 1
+    probe = Automaton(torch.ones(1, labels, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64))
+    check_fit(probe, graph)
+    # Leave inference mode: a basis has to be fit for training.
+    with torch.inference_mode(False), torch.no_grad():
+        parts = tuple(solver.basis(Equation.of(probe, part, matrix)) for part in graph.parts)
+    return GraphBasis(graph, matrix, labels, parts)
+
+
+def _check_settings(automaton: Automaton, solver: Solver | None, on_singular: str) -> None:
+    if not isinstance(automaton, Automaton):
+        raise ValueError(f"automaton must be a gape.Automaton, got {type(automaton).__name__}")
+    if solver is not None and not isinstance(solver, Solver):
+        raise ValueError(f"solver must be one of gape.solvers with its settings, such as Krylov(), got {solver!r}")
+    if on_singular not in ("raise", "least_squares"):
+        raise ValueError(f"on_singular must be 'raise' or 'least_squares', got {on_singular!r}")
+
+
+class _Part(NamedTuple):
+    """One part of a batch and how to solve it; ``out``: its rows of the weights, ``None`` if they need gradients."""
+
+    automaton: Automaton
+    graph: Graph
+    matrix: str
+    solver: Solver
+    rhs: Tensor | None
+    dtype: torch.dtype
+    out: Tensor | None
+
+
+def _parts(
     automaton: Automaton,
     graph: Graph,
-    solver: AnySolver,
     matrix: str,
+    solver: Solver | None,
     basis: GraphBasis | None,
-    rhs: Any,
-    on_singular: OnSingular,
-    dtype: torch.dtype | None,
-) -> Solution:
-    check_fit(automaton, graph, labels=rhs is None or automaton.final is not None)
-    dtype = rounded_dtype(automaton, dtype)
-    whole = Question(automaton, graph, matrix, dtype, None if rhs is None else as_rhs(rhs, automaton, graph))
-    questions: list[tuple[Question, Basis | None]] = [(question, None) for question in whole.parts]
-    if basis is not None:
-        if rhs is not None:
-            raise ValueError("a basis is computed for labels, not for rhs; leave out basis or rhs")
-        basis.check(automaton, graph, matrix)
-        questions = list(zip(replace(whole, graph=basis.graph).parts, basis.parts, strict=True))
-    if torch.is_grad_enabled() and whole.requires_grad:
-        solved = [solve_part(question, solver, ready) for question, ready in questions]
-        weights = torch.cat([answer.weights for answer in solved])
+    rhs: Tensor | None,
+    dtype: torch.dtype,
+    out: Tensor | None,
+) -> list[_Part]:
+    graphs = graph.parts if basis is None else basis.graph.parts
+    solvers = [solver or Auto()] * len(graphs) if basis is None else basis.parts
+    sizes = [part.num_nodes for part in graphs]
+    rights = [None] * len(graphs) if rhs is None else torch.split(rhs, sizes)
+    outs = [None] * len(graphs) if out is None else torch.split(out, sizes)
+    return [
+        _Part(automaton, part, matrix, method, right, dtype, rows)
+        for part, method, right, rows in zip(graphs, solvers, rights, outs, strict=True)
+    ]
+
+
+def _solve_part(part: _Part) -> Result:
+    """Assign the graphs of one part to solvers, solve them, and merge the results."""
+    equation = Equation.of(part.automaton, part.graph, part.matrix, rhs=part.rhs, dtype=part.dtype, out=part.out)
+    if part.graph.num_nodes == 0:
+        return Result.constant(equation, Status.RUN_SUM, 0.0)
+    if equation.finite:
+        result, work = None, deque(part.solver.assign(equation))
+        while work:
+            assigned = work.popleft()
+            found = _solve_together(assigned.solver, assigned.equation)
+            result = _merge(result, equation, assigned.graphs, found)
+            if assigned.fallback is not None:
+                failed = found.has_status(Status.NOT_CONVERGED) & (assigned.equation.sizes <= assigned.fallback_nodes)
+                if bool(failed.any()):
+                    some = failed.nonzero().flatten()
+                    graphs = some if assigned.graphs is None else assigned.graphs[some]
+                    work.extend(again.among(graphs) for again in assigned.fallback.assign(equation.select(graphs)))
     else:
-        weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype, device=graph.device)
-        rows = torch.split(weights, [question.graph.num_nodes for question, _ in questions])
-
-        def solve_one(i: int) -> Solved:
-            question, ready = questions[i]
-            return solve_part(question, solver, ready, out=rows[i])
-
-        solved = map_threads(solve_one, range(len(questions)))
-    return _collect(weights, solved, on_singular)
+        result = Result.constant(equation, Status.NON_FINITE_INPUT, torch.nan)
+    assert result is not None
+    if part.out is not None and result.weights is not part.out:
+        part.out.copy_(result.weights)
+    return result
 
 
-def _collect(weights: Tensor, results: list[Solved], on_singular: OnSingular) -> Solution:
-    outcomes = [result.outcome for result in results]
-    codes = torch.cat([outcome.status for outcome in outcomes]).tolist()
-    status = [STATUSES[i] for i in codes]
+def _solve_together(solver: Solver, equation: Equation) -> Result:
+    """Solve the equation of all graphs by one solver; resolve singular graphs, attach gradients, apply τ and round."""
+    solver.check(equation)
+    plain = equation.detached
+    with torch.no_grad():
+        result = solver.solve(plain)
+        resolve_singular(result, plain)
+        # If the right-hand side is zero there is nothing to sum.
+        result.status[plain.rhs_norm == 0] = code(Status.RUN_SUM)
+    x = attach_gradients(equation, result) if equation.requires_grad else result.weights
+    if equation.final is not None:
+        x = x * (equation.final[:, 0] if equation.labels is None else equation.final.T[equation.labels])
+    if equation.out is None:
+        x = x.to(equation.dtype)
+    elif x is not equation.out:
+        x = equation.out.copy_(x)
+    if equation.final is not None or not result.weight_bound < torch.finfo(x.dtype).max / 2:
+        _flag_overflow(result, x, equation)
+    result.weights, result.basis, result.coordinates = x, None, None
+    result.solver = [solver.name] * equation.num_graphs
+    return result
+
+
+def _flag_overflow(result: Result, weights: Tensor, equation: Equation) -> None:
+    """Mark graphs whose weights exceed the range of their dtype, unless they did not converge anyway."""
+    lost = lost_rows(weights.detach())
+    if lost is not None:
+        bad = equation.adjacency.segment_sum(lost.to(torch.float64)) > 0
+        result.status[bad & ~result.has_status(Status.NOT_CONVERGED)] = code(Status.OVERFLOW)
+
+
+def _merge(result: Result | None, equation: Equation, graphs: Tensor | None, found: Result) -> Result:
+    """Write the result ``found`` for some ``graphs`` (``None``: all) into the one of the whole part."""
+    if graphs is None:
+        return found
+    rows = equation.nodes_of(graphs)
+    result = result or Result.constant(equation, Status.RUN_SUM, 0.0)
+    result.update(graphs, found)
+    if equation.requires_grad:
+        result.weights = result.weights.index_copy(0, rows, found.weights)
+    else:
+        result.weights[rows] = found.weights
+    return result
+
+
+def _collect(weights: Tensor, results: list[Result], on_singular: OnSingular) -> Solution:
+    """Join the results of all parts."""
+    status = [status for result in results for status in result.status_list()]
     if on_singular == "least_squares":
         status = [Status.LEAST_SQUARES if s is Status.SINGULAR else s for s in status]
-    unique = torch.cat([outcome.unique for outcome in outcomes]).tolist()
+    unique = torch.cat([result.unique for result in results]).tolist()
     return Solution(
         weights=weights,
         status=status,
-        residual=torch.cat([outcome.residual for outcome in outcomes]),
-        spectral_radius=torch.cat([outcome.spectral_radius for outcome in outcomes]),
-        radius_kind=max((outcome.radius_kind for outcome in outcomes), key=RADIUS_KINDS.index),
-        separation=torch.cat([outcome.separation for outcome in outcomes]),
+        residual=torch.cat([result.residual for result in results]),
+        spectral_radius=torch.cat([result.spectral_radius for result in results]),
+        radius_kind=max((result.radius_kind for result in results), key=RADIUS_KINDS.index),
+        separation=torch.cat([result.separation for result in results]),
         unique=[None if u not in (YES, NO) else u == YES for u in unique],
         solver=[name for result in results for name in result.solver],
-        steps=max((outcome.steps for outcome in outcomes), default=0),
+        steps=max((result.steps for result in results), default=0),
     )

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
 from gape._internal.validation import positive
+from gape.solvers.base import Result, Solver
 from gape.solvers.basis import Basis, whole_space_coordinates
-from gape.solvers.outcome import Result
-from gape.solvers.problem import Problem
+from gape.solvers.equation import Equation
 
 
 @dataclass(frozen=True)
-class Spectral:
-    """Diagonalise every graph's walk matrix, all graphs of a part in one batched ``eigh``.
+class Spectral(Solver):
+    """Diagonalise every graph's walk matrix, all graphs of similar size in one batched ``eigh``.
 
     For matrices that are symmetric or, like D⁻¹A of an undirected graph, similar to a symmetric one. Costs n³ per
     graph and never fails; the separation it reports is exact.
@@ -25,30 +26,28 @@ class Spectral:
 
     max_nodes: int = 4096
 
+    needs_symmetry: ClassVar[bool] = True
+    groups_by_size: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         positive(self.max_nodes, "max_nodes")
 
-    def basis(self, problem: Problem) -> Basis:
-        walk, adjacency = problem.walk, problem.adjacency
-        scale = walk.similarity
-        if scale is None:
-            raise ValueError(
-                f"Spectral needs a symmetric walk matrix, and {walk.name!r} of this directed graph is not; "
-                "use Krylov, Schur or Auto, or add the reverse edges"
-            )
+    def basis(self, equation: Equation) -> Basis:
+        self.check(equation)
+        walk, adjacency = equation.walk, equation.adjacency
         largest = int(adjacency.sizes.max())
         if largest > self.max_nodes:
             raise ValueError(
                 f"a graph has {largest} nodes; Spectral is set to at most {self.max_nodes} (it needs "
                 f"{largest**2 * 16 / 1e9:.1f} GB for it); raise max_nodes, or use Krylov or Series"
             )
-        dense = walk.dense().detach()
-        if walk.symmetric:
-            scale = None
-        else:
-            spread = dense.new_ones(dense.shape[:2])
-            spread[adjacency.batch, adjacency.local] = scale
-            dense = spread.unsqueeze(2) * dense / spread.unsqueeze(1)
+        dense, scale = walk.dense().detach(), None
+        if not walk.symmetric:
+            assert walk.similarity is not None
+            scale = walk.similarity
+            padded = dense.new_ones(dense.shape[:2])
+            padded[adjacency.batch, adjacency.local] = scale
+            dense = padded.unsqueeze(2) * dense / padded.unsqueeze(1)
         theta, vectors = torch.linalg.eigh((dense + dense.mT) / 2)
         vectors = vectors.mT.unsqueeze(1)
         return Basis(
@@ -56,8 +55,8 @@ class Spectral:
             adjacency=adjacency,
             vectors=vectors,
             h=theta.unsqueeze(1),
-            coordinates=whole_space_coordinates(vectors, problem, scale),
-            labels=problem.used_labels,
+            coordinates=whole_space_coordinates(vectors, equation, scale),
+            labels=equation.used_labels,
             form="diagonal",
             remainder=theta.new_zeros(len(theta), 1),
             last=None,
@@ -67,5 +66,5 @@ class Spectral:
             complete=True,
         )
 
-    def run(self, problem: Problem) -> Result:
-        return self.basis(problem).run(problem)[0]
+    def solve(self, equation: Equation) -> Result:
+        return self.basis(equation).solve(equation)

@@ -14,8 +14,8 @@ from gape.graph.walk_matrix import NAMES, WalkMatrix
 from gape.linalg.hashing import digest_edges
 from gape.linalg.powers import PowerDiagonals
 from gape.nn.learnable.basis import WalkBasis
+from gape.solvers.equation import Equation
 from gape.solvers.krylov import Krylov
-from gape.solvers.problem import Problem
 from gape.solvers.schur import Schur
 from gape.solvers.spectral import Spectral
 
@@ -129,7 +129,7 @@ def _solver(complete: bool, symmetric: bool, room: int) -> Krylov | Spectral | S
     return Spectral() if symmetric else Schur()
 
 
-def _problem(walk: WalkMatrix) -> Problem:
+def _problem(walk: WalkMatrix) -> Equation:
     """All nodes alike, one state: only the graphs matter to a basis."""
     one = torch.ones(1, 1, dtype=torch.float64, device=walk.ptr.device)
-    return Problem(walk, initial=one, transition=0 * one)
+    return Equation(walk, initial=one, transition=0 * one)

@@ -19,8 +19,8 @@ from gape.nn.learnable.checks import check_basis, check_graph
 from gape.nn.learnable.compute_basis import return_weights, walk_basis
 from gape.nn.learnable.steps import Steps
 from gape.nn.learnable.untyped_lengths import closed_by_length, pair_by_length, worth
-from gape.solvers.gradient import ADJOINT_NODES, EdgeSystem, stein_solve
-from gape.solvers.problem import Problem
+from gape.solvers.equation import Equation
+from gape.solvers.gradient import MAX_DENSE_ADJOINT_NODES, EdgeSystem, stein_solve
 
 
 class GraphRuns:
@@ -61,7 +61,7 @@ class GraphRuns:
         if self.length is not None:
             return runs_into(self._steps, *self._stepwise(transition, initial), self.length)
         directed = self.given is None and self._directed
-        if self.machine.typed or (directed and int(self.graph.sizes.max()) > ADJOINT_NODES):
+        if self.machine.typed or (directed and int(self.graph.sizes.max()) > MAX_DENSE_ADJOINT_NODES):
             return self._fixed_point(transition, initial).unsqueeze(1)
         basis = self._basis(complete=directed or self.labels is not None)
         runs = AllRuns(self.graph.adjacency, basis, self.labels, self._damping)
@@ -175,7 +175,7 @@ class GraphRuns:
         # One matrix for all is no typed problem, though it may be called by edge.
         flat = transition.reshape(-1, machine.states, machine.states)
         flat = flat if len(flat) > 1 else flat[0]
-        problem = Problem(self._walk, initial.detach(), flat.detach(), self.labels, kind)
+        problem = Equation(self._walk, initial.detach(), flat.detach(), self.labels, kind)
         source = initial.T[self.labels] if self.labels is not None else initial[:, 0].expand(graph.num_nodes, -1)
         return stein_solve(flat, source, None, EdgeSystem(problem))
 

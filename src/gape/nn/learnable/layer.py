@@ -18,7 +18,7 @@ from gape.nn.learnable.batched_graph import batched_graph
 from gape.nn.learnable.graph_runs import GraphRuns
 from gape.nn.learnable.settings import check_labels, check_settings, check_walk
 from gape.nn.scaling import FeatureScaling, Scaling
-from gape.solvers.outcome import lost_rows
+from gape.solvers.certificate import lost_rows
 from gape.solvers.solution import ReadoutName
 
 

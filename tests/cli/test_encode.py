@@ -236,8 +236,8 @@ def test_a_program_asked_to_end_leaves_nothing_half_written(folder, signal, code
 
 
 def test_what_took_long_is_kept_and_found_again(capsys, folder, monkeypatch):
-    monkeypatch.setattr("gape.encodings.store.QUICK", 0.0)
-    monkeypatch.setattr("gape.encodings.store.WORTH", 0.0)
+    monkeypatch.setattr("gape.encodings.store.MIN_SECONDS", 0.0)
+    monkeypatch.setattr("gape.encodings.store.MIN_SPEEDUP", 0.0)
     words = ("friends.csv", "-e", "rw", "--length", 3, "-o", "pe.npy")
     run(capsys, *words, "--no-cache")
     assert len(Store()) == 0

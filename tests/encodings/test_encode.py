@@ -1,5 +1,7 @@
 """``encode`` and the registry."""
 
+import sys
+
 import networkx as nx
 import pytest
 import scipy.sparse
@@ -8,7 +10,17 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 
 import gape
 from gape import Graph
-from gape.encodings import GAPE, Pairs, RandomWalk, estimate_random_walk, make, names, settings_of, summary
+from gape.encodings import (
+    GAPE,
+    Pairs,
+    RandomWalk,
+    estimate_random_walk,
+    make,
+    names,
+    sequence_graph,
+    settings_of,
+    summary,
+)
 from tests.encodings.samples import random_graph
 
 PRESETS = ("gape", "gape-star", "gape-star-20", "gape-2star", "gape-2star-20", "gape-2star-max")
@@ -46,6 +58,30 @@ def test_a_collection_gives_a_list():
         assert [len(rows) for rows in encoded] == [6, 3, 4][: len(collection)]
         distances = gape.encode(collection, "spd")
         assert [tuple(matrix.shape) for matrix in distances] == [(6, 6), (3, 3), (4, 4)][: len(collection)]
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("how", ["encode", "call", "store"])
+def test_the_input_is_converted_once(name, how, tmp_path):
+    encoding, converted = make(name), []
+
+    def count(frame, event, _):
+        if event == "call" and frame.f_code is gape.as_graph.__code__:
+            converted.append(frame.f_back.f_globals["__name__"])
+
+    edges = sequence_graph("cycle", 5).edge_index
+    call = {
+        "encode": lambda: gape.encode(edges, encoding),
+        "call": lambda: encoding(edges),
+        "store": lambda: gape.encode(edges, encoding, store=tmp_path),
+    }[how]
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    # gape.solve is public and checks its own argument.
+    assert len([module for module in converted if module.startswith("gape.encodings")]) == 1
 
 
 def test_encode_refuses_what_it_does_not_know():

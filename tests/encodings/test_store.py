@@ -26,7 +26,7 @@ class Slow(Encoding):
 
     seconds: float = 0.0
 
-    def __call__(self, graph):
+    def compute(self, graph):
         calls.append(self)
         time.sleep(self.seconds)
         return torch.full((graph.num_nodes, 2), 0.1, dtype=self.dtype)
@@ -38,7 +38,7 @@ class Sizes(Encoding):
 
     pairwise = True
 
-    def __call__(self, graph):
+    def compute(self, graph):
         return Pairs(graph.sizes.repeat_interleave(graph.sizes.square()), graph.sizes)
 
 
@@ -219,7 +219,7 @@ def test_edge_weights_that_are_learned_are_not_looked_up(tmp_path):
 def test_a_folder_that_cannot_be_written_costs_the_entry_only(tmp_path):
     (tmp_path / "file").write_text("in the way")
     store = Store(tmp_path / "file", always=True)
-    with pytest.warns(UserWarning, match="cannot be kept"):
+    with pytest.warns(UserWarning, match="cannot be cached"):
         assert store.encode(RING, Slow()).shape == (3, 2)
 
 

@@ -385,6 +385,6 @@ def test_an_encoding_that_passes_no_gradient_on_says_so():
 
     weights = torch.ones(2, dtype=torch.float64, requires_grad=True)
     graph = Graph(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weights)
-    with pytest.warns(UserWarning, match="the edge weights require gradients, and RandomWalk.* passes none on"):
+    with pytest.warns(UserWarning, match="the edge weights require gradients, but RandomWalk.* is not differentiable"):
         gape.encode(graph, "rw", length=2)
     assert gape.encode(graph, "gape", states=2).requires_grad

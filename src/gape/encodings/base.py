@@ -1,4 +1,4 @@
-"""What every encoding is: settings that validate themselves, called on graphs."""
+"""Base classes of encodings: frozen dataclasses of validated settings, called on graphs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ INTEGERS = (torch.int16, torch.int32, torch.int64)
 class Encoding(ABC):
     """Settings of a position encoding, called on a graph or a batch of graphs.
 
+    To write an encoding, derive from :class:`NodeEncoding` or :class:`PairEncoding`, or implement :meth:`compute`.
+
     The ``repr`` is complete: two encodings with the same ``repr`` and ``version`` give the same numbers on the same
-    graph. Work is done in float64 and rounded to ``dtype`` at the end, unless an encoding says otherwise.
+    graph. Encodings compute in float64 and round to ``dtype`` at the end, unless their docstring says otherwise.
 
     Args:
         dtype: of the result, ``torch.float32`` or ``torch.float64`` (or their names).
@@ -34,9 +36,9 @@ class Encoding(ABC):
 
     dtype: torch.dtype = field(default=torch.float32, kw_only=True)
 
-    #: Goes up when the same settings give other numbers than before; part of a cache's key.
+    #: Version of the algorithm, part of cache keys; raise it when the same settings give other numbers than before.
     version: ClassVar[int] = 1
-    #: The types that ``dtype`` may be.
+    #: Allowed values of ``dtype``.
     dtypes: ClassVar[tuple[torch.dtype, ...]] = FLOATS
 
     def __post_init__(self) -> None:
@@ -47,53 +49,60 @@ class Encoding(ABC):
             known = ", ".join(str(known).removeprefix("torch.") for known in self.dtypes)
             raise ValueError(f"dtype must be one of {known}, got {self.dtype!r}")
         object.__setattr__(self, "dtype", dtype)
-        if hasattr(self, "memory"):  # the setting of that name of encodings that work with dense matrices, in GiB
+        if hasattr(self, "memory"):  # memory limit in GiB of encodings that use dense matrices
             check_at_least(0, memory=self.memory)
 
     @property
     def pairwise(self) -> bool:
-        """Whether the result is a number for each pair of nodes (:class:`Pairs`) rather than a row for each node."""
+        """True if the result has values per pair of nodes (:class:`Pairs`), False if it has a row per node."""
         return False
 
-    @abstractmethod
     def __call__(self, graph: Any) -> Tensor | Pairs:
         """Encode a graph, or anything :func:`gape.as_graph` takes."""
+        return self.compute(as_graph(graph))
+
+    @abstractmethod
+    def compute(self, graph: Graph) -> Tensor | Pairs:
+        """Encode a graph or batch that is already a :class:`gape.Graph`."""
 
 
 @dataclass(frozen=True)
 class NodeEncoding(Encoding):
-    """An encoding with a row for each node: ``[num_nodes, k]``, or ``[num_nodes, k, c]``."""
+    """Encoding with a row per node: ``[num_nodes, k]``, or ``[num_nodes, k, c]``."""
 
     def __call__(self, graph: Any) -> Tensor:
-        graph = as_graph(graph)
-        return self.concatenate(map_threads(self.rows, self.parts(graph)))
+        return self.compute(as_graph(graph))
+
+    def compute(self, graph: Graph) -> Tensor:
+        rows = map_threads(self.rows, self.parts(graph))
+        return (rows[0] if len(rows) == 1 else torch.cat(rows)).to(self.dtype)
 
     def parts(self, graph: Graph) -> Sequence[Graph]:
-        """The batch in parts of whole graphs that are encoded one by one, or side by side."""
+        """Split the batch into runs of whole graphs, which are encoded separately, in parallel threads."""
         return graph.parts
 
     @abstractmethod
     def rows(self, graph: Graph) -> Tensor:
-        """The rows of one part."""
-
-    def concatenate(self, rows: list[Tensor]) -> Tensor:
-        return (rows[0] if len(rows) == 1 else torch.cat(rows)).to(self.dtype)
+        """Compute the rows of one part of the batch."""
 
 
 @dataclass(frozen=True)
 class PairEncoding(Encoding):
-    """An encoding with a number for each pair of nodes of the same graph."""
+    """Encoding with values per pair of nodes of the same graph."""
 
     @property
     def pairwise(self) -> bool:
         return True
 
+    def __call__(self, graph: Any) -> Pairs:
+        return self.compute(as_graph(graph))
+
     @abstractmethod
-    def __call__(self, graph: Any) -> Pairs: ...
+    def compute(self, graph: Graph) -> Pairs: ...
 
 
 def _plain(name: str, annotation: Any, value: Any) -> Any:
-    """A setting as a plain number, so that equal settings have the same ``repr`` whatever they came as."""
+    """Convert a setting to a plain Python number, so that equal settings have equal ``repr`` whatever their type."""
     kind = str(getattr(annotation, "__name__", annotation))
     if kind == "int" or (kind == "int | None" and value is not None):
         return whole_number(value, name, -(2**63))
@@ -107,5 +116,5 @@ def _plain(name: str, annotation: Any, value: Any) -> Any:
             raise ValueError(f"{name} must be True or False, got {value!r}")
         return bool(value)
     if isinstance(value, Tensor | np.ndarray):
-        raise ValueError(f"{name} must not be an array: its repr is cut short and could not tell settings apart")
+        raise ValueError(f"{name} must not be an array, whose repr is abbreviated and cannot identify the setting")
     return value

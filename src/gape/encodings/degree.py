@@ -1,4 +1,4 @@
-"""In- and out-degrees: the centrality of SPD+C."""
+"""In- and out-degrees, the centrality of SPD+C."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from gape.graph.graph import Graph
 class Degree(NodeEncoding):
     """Number of edges into and out of each node, for embedding tables (the centrality of Ying et al., 2021).
 
-    Counts edges, whatever their weights; a self-loop is one edge in and one out.
+    Counts edges and ignores weights; a self-loop counts as one edge in and one edge out.
 
     Args:
-        cap: degrees above this count as this; ``None`` for no limit.
+        cap: largest degree, above which degrees are clipped; ``None`` for no limit.
         dtype: of the degrees, ``torch.int16``, ``torch.int32`` or ``torch.int64``.
 
     Returns, when called on a graph: ``[num_nodes, 2]`` integers, in-degree and out-degree.
@@ -46,11 +46,10 @@ class Degree(NodeEncoding):
         source, target = graph.edge_index
         counts = [torch.bincount(end, minlength=graph.num_nodes) for end in (target, source)]
         degrees = torch.stack(counts, 1)
-        return self._fitting(degrees if self.cap is None else degrees.clamp(max=self.cap))
-
-    def _fitting(self, degrees: Tensor) -> Tensor:
-        most, largest = torch.iinfo(self.dtype).max, int(degrees.max()) if degrees.numel() else 0
-        if largest > most:
+        if self.cap is not None:
+            degrees = degrees.clamp(max=self.cap)
+        limit, largest = torch.iinfo(self.dtype).max, int(degrees.max()) if degrees.numel() else 0
+        if largest > limit:
             kind = str(self.dtype).removeprefix("torch.")
-            raise ValueError(f"a degree of {largest} does not fit into {kind}; set cap={most}, or dtype='int64'")
+            raise ValueError(f"a degree of {largest} does not fit into {kind}; set cap={limit}, or dtype='int64'")
         return degrees

@@ -1,9 +1,9 @@
-"""``encode``: the one verb of the library."""
+"""``gape.encode``: position encodings of anything that holds graphs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,32 +13,30 @@ from gape._internal.warnings import warn_caller
 from gape.encodings.base import Encoding
 from gape.encodings.pairs import Pairs
 from gape.encodings.registry import make
+from gape.encodings.store import Store
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
-
-if TYPE_CHECKING:
-    from gape.encodings.store import Store
 
 
 def encode(
     graphs: Any, encoding: Encoding | str = "gape", *, store: Store | str | Path | None = None, **settings: Any
 ) -> Tensor | Pairs | list[Tensor]:
-    """Position encodings of a graph, a batch or a data set.
+    """Compute position encodings of a graph, a batch or a dataset.
 
     Args:
         graphs: anything :func:`gape.as_graph` takes.
         encoding: an encoding, or its name (``gape.encodings.names()``).
-        store: where what is slow to compute is kept and found again: ``gape.Store()``, or a folder.
+        store: cache on disk: ``gape.Store()``, or a folder. Cheap results are not cached.
         settings: of the encoding, if it is given by name.
 
     Returns:
-        One tensor ``[num_nodes, k]`` for one object that is a graph or a batch: a :class:`gape.Graph` (of any number
-        of graphs), PyG ``Data`` or ``Batch``, a NetworkX or DGL graph, a sparse matrix, an edge array. Encodings of
-        pairs give one :class:`Pairs`.
+        For one object that is a graph or a batch, one tensor ``[num_nodes, k]``, or one :class:`Pairs` for encodings of
+        pairs. Such objects are a :class:`gape.Graph` (of any number of graphs), PyG ``Data`` or ``Batch``, a NetworkX
+        or DGL graph, a sparse matrix and an edge array.
 
-        A list for a collection: a list, a tuple, a PyG data set. It has one tensor for each graph, ``[n, k]``, or
-        ``[n, n, …]`` for encodings of pairs; a member that is itself a batch counts as its graphs. All graphs are
-        encoded together, and the tensors are views of one.
+        For a collection, that is a list, a tuple or a PyG dataset, a list with one tensor per graph: ``[n, k]``, or
+        ``[n, n, …]`` for encodings of pairs. A batch in a collection counts as its graphs. All graphs are encoded
+        together, and the tensors are views of one.
 
     Example:
         >>> path = Graph.from_edges([(0, 1), (1, 2)], undirected=True)
@@ -54,13 +52,15 @@ def encode(
     elif not isinstance(encoding, Encoding):
         raise ValueError(f"encoding must be an encoding or its name, got {type(encoding).__name__}")
     elif settings:
-        raise ValueError(f"settings {sorted(settings)} go with a name; {encoding!r} has its own")
+        raise ValueError(
+            f"settings {sorted(settings)} go with a name, but encoding is {encoding!r}; set them there, or pass a name"
+        )
     batch = as_graph(graphs)
-    result = encoding(batch) if store is None else _opened(store).find(batch, encoding)
+    result = encoding.compute(batch) if store is None else _open(store).find(batch, encoding)
     values = result.values if isinstance(result, Pairs) else result
-    learns = batch.edge_weight is not None and batch.edge_weight.requires_grad and torch.is_grad_enabled()
-    if learns and not values.requires_grad:
-        warn_caller(f"the edge weights require gradients, and {encoding!r} passes none on")
+    learned = batch.edge_weight is not None and batch.edge_weight.requires_grad and torch.is_grad_enabled()
+    if learned and not values.requires_grad:
+        warn_caller(f"the edge weights require gradients, but {encoding!r} is not differentiable in them")
     if not _is_collection(graphs):
         return result
     if isinstance(result, Pairs):
@@ -68,9 +68,7 @@ def encode(
     return list(torch.split(result, batch.sizes.tolist()))
 
 
-def _opened(store: Any) -> Store:
-    from gape.encodings.store import Store
-
+def _open(store: Any) -> Store:
     if isinstance(store, str | Path):
         return Store(store)
     if not isinstance(store, Store):
@@ -79,13 +77,13 @@ def _opened(store: Any) -> Store:
 
 
 def _is_collection(graphs: Any) -> bool:
-    """Whether :func:`encode` gives a list for these: a list, a tuple or a data set, as opposed to a graph or batch."""
+    """Return True for a list, a tuple or a dataset, False for a single graph or batch."""
     if isinstance(graphs, list | tuple):
         return True
     if isinstance(graphs, Graph | Tensor | np.ndarray):
         return False
     if hasattr(graphs, "_data") and hasattr(graphs, "slices"):
-        return graphs.slices is not None  # a PyG in-memory data set
-    # Otherwise what as_graph() reads member by member.
+        return graphs.slices is not None  # a PyG in-memory dataset
+    # Otherwise, True for the types that as_graph() reads item by item.
     one = any(hasattr(graphs, name) for name in ("edge_index", "tocoo", "adj", "edges"))
     return not one and hasattr(graphs, "__getitem__") and hasattr(graphs, "__len__")

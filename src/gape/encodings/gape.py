@@ -1,4 +1,4 @@
-"""GAPE: the weights with which a random automaton reaches a node (Soga & Chiang, 2023)."""
+"""GAPE: total weights with which a random automaton reaches each node (Soga & Chiang, 2023)."""
 
 from __future__ import annotations
 
@@ -33,32 +33,33 @@ LabelsFrom = Literal["one", "random", "index", "degree", "given"]
 class GAPE(Encoding):
     r"""Total weight of the runs of a random automaton into every node and state (Soga & Chiang, 2023, equation (2)).
 
-    The variants of the paper are settings of this class, by name in :data:`gape.encodings.PRESETS`. Directed graphs:
+    The variants of the paper are settings of this class, by name in :data:`gape.encodings.PRESETS`. On directed graphs
     runs follow the edges. Permutation-equivariant unless labels are random or the node's index.
 
     Args:
         states: number of states k of the automaton, and so of features.
         damping: factor γ on the transition matrix.
-        relative: take ``damping`` as a fraction of 1/ρ(A) of each graph, so that below 1 the runs always sum up; on
-            a graph without cycles, where ρ(A) = 0, it is the damping itself. Edge weights get no gradient then, unless
-            ρ(A) is 1 whatever they are (random walks on undirected graphs).
+        relative: take ``damping`` as a fraction of 1/ρ(A) of each graph, so that below 1 the sum over runs always
+            converges; on a graph without cycles, where ρ(A) = 0, it is the damping itself. Edge weights then get no
+            gradient, unless ρ(A) is 1 for all weights (random walks on undirected graphs).
         transition: random "orthogonal" μ, or "stochastic": the softmax of every row of one (the paper's `*`).
-        initial: how α is drawn: "normal"; "orthogonal"; and for the paper's `**` "softmax_states", a softmax over
+        initial: distribution of α: "normal"; "orthogonal"; and for the paper's `**` "softmax_states", a softmax over
             the states for each label (the paper's text), or "softmax_nodes", a softmax over the nodes of each graph
-            for each state (the authors' code; with one label exactly 1/n whatever the seed).
-        labels: number of node labels m. Other numbers of labels draw another α.
-        labelling: where labels come from: "one" for all nodes, "random", "index" in the graph, "degree", or "given"
+            for each state (the authors' code; with one label exactly 1/n for every seed).
+        labels: number of node labels m. α depends on it: another number of labels draws another α.
+        labelling: source of the labels: "one" for all nodes, "random", "index" in the graph, "degree", or "given"
             with the graph. "random" and "index" depend on the order of the nodes.
-        matrix: the walk matrix A, see :mod:`gape.graph.walk_matrix`.
-        readout: "node", runs from anywhere into the node; "closed", runs that come back to where they began; "pair",
+        matrix: name of the walk matrix A, see :mod:`gape.graph.walk_matrix`.
+        readout: "node", runs from anywhere into the node; "closed", runs that return to where they began; "pair",
             runs between all pairs, n × n × k.
-        on_singular: "raise" where the equation has no solution, or "least_squares" for what comes nearest.
+        on_singular: "raise" if the equation has no solution, or "least_squares" for the least-squares solution of
+            minimum norm.
         seed: of the automaton and of random labels.
-        memory: largest memory, in GiB, that the "pair" and "closed" readouts may take.
+        memory: memory limit, in GiB, of the "pair" and "closed" readouts.
 
     Returns, when called on a graph: ``[num_nodes, states]``, or :class:`Pairs` of ``[n, n, states]`` for "pair".
-    :meth:`solve` gives the same weights with a certificate for every graph. Without it a warning says how many graphs
-    got weights that are not the sum over runs, or only come nearest to solving the equation.
+    :meth:`solve` gives the same weights with a certificate for every graph. A call without certificates warns how many
+    graphs got weights that are not the sum over runs, or only a least-squares solution.
 
     Example:
         >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
@@ -94,7 +95,7 @@ class GAPE(Encoding):
             raise ValueError(f"damping must be a number of at least 0, got {self.damping!r}")
         if (self.labels == 1) != (self.labelling == "one"):
             raise ValueError(
-                f"labels={self.labels} and labelling={self.labelling!r} do not go together: one label is "
+                f"labels={self.labels} and labelling={self.labelling!r} do not go together: one label needs "
                 "labelling='one', several need labelling='random', 'index', 'degree' or 'given'"
             )
         if self.initial == "softmax_nodes" and self.readout != "node":
@@ -106,7 +107,7 @@ class GAPE(Encoding):
 
     @property
     def automaton(self) -> Automaton:
-        """The automaton that walks the graphs; with ``softmax_nodes`` before that softmax is taken."""
+        """Automaton of these settings; with ``softmax_nodes``, before that softmax is applied."""
         drawn = Automaton.random(
             self.states,
             damping=1.0,
@@ -119,15 +120,15 @@ class GAPE(Encoding):
         return Automaton(initial, self.damping * transition)
 
     def labelled(self, graph: Graph) -> Graph:
-        """The graph with the labels that the settings ask for."""
+        """Return the graph with labels as in ``labelling``."""
         if self.labelling == "random":
             return graph.with_labels(RandomLabels(self.labels, seed=self.seed))
         if self.labelling == "index":
             largest = int(graph.sizes.max())
             if largest > self.labels:
                 raise ValueError(
-                    f"a graph has {largest} nodes and labelling='index' needs a label for each, got "
-                    f"labels={self.labels}; set labels={largest} or more, the same for all graphs to be compared"
+                    f"a graph has {largest} nodes and labelling='index' needs one label per node, got "
+                    f"labels={self.labels}; set labels={largest} or more, the same for all graphs"
                 )
             return graph.with_labels(IndexLabels(self.labels))
         if self.labelling == "degree":
@@ -135,12 +136,15 @@ class GAPE(Encoding):
         return graph
 
     def solve(self, graph: Any) -> Solution:
-        """The weights with certificates: ``solution.counts()`` says how many graphs ended in which status.
+        """Compute the weights with certificates; ``solution.counts()`` has the number of graphs per status.
 
         With ``readout="pair"`` the weights are flat, ``[Σ n², states]``, as in :class:`Pairs`.
         """
-        graph, matrix = self.labelled(as_graph(graph)), self.matrix
-        # What has radius 1 stays as it is, and so symmetric or similar to that.
+        return self._solve(as_graph(graph))
+
+    def _solve(self, graph: Graph) -> Solution:
+        graph, matrix = self.labelled(graph), self.matrix
+        # A walk matrix of radius 1 is not rescaled, so it stays symmetric or similar to a symmetric matrix.
         if self.relative and not has_unit_radius(graph.walk(matrix)):
             graph, matrix = unit_radius(graph, matrix), "adjacency"
         machine = self.automaton.to(graph.device)
@@ -151,12 +155,11 @@ class GAPE(Encoding):
         read = closed if self.readout == "closed" else pair
         return read(machine, graph, matrix=matrix, on_singular=self.on_singular, dtype=self.dtype, memory=self.memory)
 
-    def __call__(self, graph: Any) -> Tensor | Pairs:
-        graph = as_graph(graph)
-        solution = self.solve(graph)
-        nearest = solution.status.count(Status.LEAST_SQUARES)
-        if nearest:
-            # The certificate is dropped here, so what it says has to be said.
-            message = f"{nearest} of {len(solution.status)} graphs: {Status.LEAST_SQUARES}; solve() says which"
+    def compute(self, graph: Graph) -> Tensor | Pairs:
+        solution = self._solve(graph)
+        inexact = solution.status.count(Status.LEAST_SQUARES)
+        if inexact:
+            # The certificate is dropped here, so warn about its content.
+            message = f"{inexact} of {len(solution.status)} graphs: {Status.LEAST_SQUARES}; solve() says which"
             warn_caller(message, LeastSquaresWarning)
         return Pairs(solution.weights, graph.sizes) if self.pairwise else solution.weights

@@ -1,4 +1,4 @@
-r"""Personalised PageRank: the matrix (PPR) and the diagonals of powers (PPRP).
+r"""Personalised PageRank between all pairs of nodes (PPR), and its diagonals for powers of the walk (PPRP).
 
 Π = β(I - (1-β)W)⁻¹ with W = D⁻¹A is the sum over all runs of the automaton μ = (1-β)I, αℓ = βI on W (remark after
 equation (3) of Soga & Chiang, 2023). Row u is the distribution of a walk from u that restarts there with probability β.
@@ -7,7 +7,7 @@ equation (3) of Soga & Chiang, 2023). Row u is the distribution of a walk from u
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -18,28 +18,28 @@ from gape.encodings.base import NodeEncoding, PairEncoding
 from gape.encodings.pairs import Pairs, empty_pairs, spread_pairs
 from gape.encodings.readout import symmetrised
 from gape.graph.batching import Block, blocks, check_memory, scatter_rows
-from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.validate import check_nonnegative
 from gape.graph.walk_matrix import WalkMatrix
 
 Dangling = Literal["restart", "stop"]
-# The rounding of 1 - β is magnified by 1/β: below this fewer than six digits are left, at 1e-17 there is no inverse.
-SMALLEST_BETA = 1e-10
+# Rounding errors of 1 - β grow by 1/β: below this fewer than six digits are correct, at 1e-17 the matrix is singular.
+MIN_BETA = 1e-10
 
 
 @dataclass(frozen=True)
 class PageRank(PairEncoding):
-    """Personalised PageRank of each node for a walk that restarts at each other (Page et al., 1999).
+    """Personalised PageRank between all pairs of nodes (Page et al., 1999).
 
-    Row ``u`` is PPR(u), on directed graphs too, and equals NetworkX's ``pagerank`` with ``alpha = 1 - beta`` and
-    ``personalization={u: 1}``. (With the paper's W = AD⁻¹ it would be column ``u``, on undirected graphs only.)
+    Row ``u`` is the distribution of a walk that restarts at ``u``, on directed graphs too, and equals NetworkX's
+    ``pagerank`` with ``alpha = 1 - beta`` and ``personalization={u: 1}``. (The paper's W = AD⁻¹ gives column ``u``, on
+    undirected graphs only.)
 
     Args:
         beta: restart probability, at least 1e-10.
-        dangling: what a walk does in a node without a way out: "restart" where it began, as NetworkX has it, or
+        dangling: behaviour of a walk at a node without outgoing edges: "restart" where it began, as in NetworkX, or
             "stop", as the automaton does; then rows sum to less than 1.
-        memory: largest memory, in GiB, for the matrices of all graphs.
+        memory: memory limit, in GiB, for the matrices of all graphs.
 
     Returns, when called on a graph: :class:`Pairs`.
 
@@ -56,11 +56,10 @@ class PageRank(PairEncoding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_beta(self.beta)
+        _check_beta(self.beta)
         check_one_of(get_args(Dangling), dangling=self.dangling)
 
-    def __call__(self, graph: Any) -> Pairs:
-        graph = as_graph(graph)
+    def compute(self, graph: Graph) -> Pairs:
         pairs, largest = int(graph.sizes.square().sum()), int(graph.sizes.max())
         check_memory(
             self.memory,
@@ -72,10 +71,10 @@ class PageRank(PairEncoding):
 
     def _matrices(self, part: Graph) -> Tensor:
         out = empty_pairs(part.adjacency, dtype=self.dtype)
-        for block in blocks(nonnegative_walk(part, "PageRank")):
-            ranks = resolvent(block.matrices, self.beta)
+        for block in blocks(_nonnegative_walk(part, "PageRank")):
+            ranks = _resolvent(block.matrices, self.beta)
             if self.dangling == "restart":
-                # Mass that would be lost returns to the start: the same row, made to sum to 1.
+                # Probability lost at dangling nodes returns to the start: the same row, scaled to sum 1.
                 ranks = ranks / ranks.sum(-1, keepdim=True)
             spread_pairs(out, block, ranks)
         return out.values
@@ -83,17 +82,17 @@ class PageRank(PairEncoding):
 
 @dataclass(frozen=True)
 class PageRankPowers(NodeEncoding):
-    r"""Chance that a restarting walk is found at its start, for walks of 1, 2, …, ``powers`` steps at a time (PPRP).
+    r"""Probability that a restarting walk, moving 1, 2, …, ``powers`` steps at a time, is at its start (PPRP).
 
     Feature i is the diagonal of β(I - (1-β)Wⁱ)⁻¹ (Soga & Chiang, 2023, §3.3.3), then scaled to [0, 1] within each
-    node. Without the scaling all features are close to β and nothing trains. Directed graphs: W = D⁻¹A follows the
-    edges.
+    node. Without the scaling all features are close to β and models do not train. On directed graphs W = D⁻¹A follows
+    the edges.
 
     Args:
         powers: number of powers k, and so of features.
         beta: restart probability, at least 1e-10.
-        scale: bring each node's features to [0, 1] by their minimum and maximum; where they are equal, to 0.
-        memory: largest memory, in GiB, for the dense matrices of one graph.
+        scale: scale each node's features to [0, 1] by their minimum and maximum; to 0 if they are equal.
+        memory: memory limit, in GiB, for the dense matrices of one graph.
 
     Returns, when called on a graph: ``[num_nodes, powers]``.
 
@@ -111,13 +110,13 @@ class PageRankPowers(NodeEncoding):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(1, powers=self.powers)
-        check_beta(self.beta)
+        _check_beta(self.beta)
 
     def rows(self, graph: Graph) -> Tensor:
         largest = int(graph.sizes.max())
         what = f"PageRankPowers on a graph of {largest} nodes"
         check_memory(self.memory, 9 * 8 * largest**2, what, "raise memory to allow it")
-        walk = nonnegative_walk(graph, "PageRankPowers")
+        walk = _nonnegative_walk(graph, "PageRankPowers")
         out = torch.zeros(graph.num_nodes, self.powers, dtype=torch.float64, device=graph.device)
         for block in blocks(walk):
             scatter_rows(out, block, self._diagonals(block, walk))
@@ -125,7 +124,7 @@ class PageRankPowers(NodeEncoding):
             return out
         low, high = out.aminmax(dim=1, keepdim=True)
         width = high - low
-        # Rows that differ by rounding only count as constant.
+        # Rows whose entries differ only by rounding count as constant.
         return torch.where(width > 1e-14, (out - low) / torch.where(width > 0, width, 1.0), 0.0)
 
     def _diagonals(self, block: Block, walk: WalkMatrix) -> Tensor:
@@ -137,29 +136,29 @@ class PageRankPowers(NodeEncoding):
             return found
         power, columns = block.matrices, []
         for _ in steps:
-            columns.append(resolvent(power, self.beta).diagonal(dim1=-2, dim2=-1))
+            columns.append(_resolvent(power, self.beta).diagonal(dim1=-2, dim2=-1))
             power = power @ block.matrices
         return torch.stack(columns, -1)
 
 
-def resolvent(matrices: Tensor, beta: float) -> Tensor:
-    """β(I - (1-β)W)⁻¹; exists, since no row of W sums to more than 1."""
+def _resolvent(matrices: Tensor, beta: float) -> Tensor:
+    """Compute β(I - (1-β)W)⁻¹, which exists since no row of W sums to more than 1."""
     eye = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
     inverse: Tensor = torch.linalg.inv(eye - (1.0 - beta) * matrices)
     return beta * inverse
 
 
-def check_beta(beta: float) -> None:
+def _check_beta(beta: float) -> None:
     if not 0 < beta <= 1:
         raise ValueError(f"beta is a restart probability in (0, 1], got {beta!r}")
-    if beta < SMALLEST_BETA:
+    if beta < MIN_BETA:
         raise ValueError(
-            f"beta={beta!r} is too small: walks that hardly ever restart are lost in the rounding of 1 - beta; "
-            f"take at least {SMALLEST_BETA:g}"
+            f"beta={beta!r} is too small: the rounding error of 1 - beta would dominate the result; "
+            f"take at least {MIN_BETA:g}"
         )
 
 
-def nonnegative_walk(graph: Graph, what: str) -> WalkMatrix:
-    """D⁻¹A; refuses negative weights, which are no probabilities."""
+def _nonnegative_walk(graph: Graph, what: str) -> WalkMatrix:
+    """Return D⁻¹A; raises for negative weights, which are not probabilities."""
     check_nonnegative(graph, what)
     return graph.walk("random_walk")

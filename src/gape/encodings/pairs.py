@@ -1,4 +1,4 @@
-"""A number, or k numbers, for every pair of nodes of the same graph."""
+"""Values for every pair of nodes of the same graph."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gape.graph.batching import Block, offsets
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pairs:
-    """The square matrices of a batch of graphs, row by row, one graph after the other.
+    """Square matrices of a batch of graphs, stored flat: row by row, graph after graph, without padding.
 
-    Row is where a path or a walk starts, column where it ends. The flat form holds no padding and is what PyG makes
-    when it collates graphs that each carry their ``[n², …]`` entries as an attribute, so a ``DataLoader`` batches it
-    without help; :meth:`padded` is the shape of a dense attention bias.
+    The row is the node where a path or walk starts, the column where it ends. PyG's ``DataLoader`` produces the same
+    flat form when it batches graphs with an attribute of ``[n², …]`` entries. :meth:`padded` has the shape of a dense
+    attention bias.
 
     Args:
-        values: ``[Σ n², …]``, entry ``u·n + v`` of a graph's block belongs to the pair (u, v).
+        values: ``[Σ n², …]``; entry ``u·n + v`` of a graph's block belongs to the pair (u, v).
         sizes: ``[graphs]``, the number of nodes n of each graph.
 
     Example:
@@ -49,25 +49,25 @@ class Pairs:
 
     @property
     def ptr(self) -> Tensor:
-        """``[graphs + 1]``: where each graph's entries begin."""
+        """Offsets ``[graphs + 1]`` of each graph's entries."""
         return offsets(self.sizes.square())
 
     def matrices(self) -> list[Tensor]:
-        """One ``[n, n, …]`` per graph; views, not copies."""
+        """Return one ``[n, n, …]`` per graph; views, not copies."""
         sizes = self.sizes.tolist()
         blocks = torch.split(self.values, [n * n for n in sizes])
         return [block.reshape(n, n, *self.values.shape[1:]) for n, block in zip(sizes, blocks, strict=True)]
 
     def mask(self) -> Tensor:
-        """``[graphs, n_max, n_max]``: whether a cell of :meth:`padded` belongs to a pair of nodes."""
+        """Mask ``[graphs, n_max, n_max]`` of the entries of :meth:`padded` that belong to a pair of nodes."""
         inside = self._inside()
         return inside.unsqueeze(1) & inside.unsqueeze(2)
 
     def padded(self, fill: float = 0) -> Tensor:
-        """``[graphs, n_max, n_max, …]``: all matrices, ``fill`` where a graph has no such node.
+        """Pad all matrices to ``[graphs, n_max, n_max, …]`` with ``fill``.
 
-        For attention, whose rows attend to columns, ``padded().transpose(1, 2)[i, v, u]`` is what a walk from ``u``
-        brings to ``v``; on undirected graphs distances need no transposing.
+        In attention rows attend to columns: ``padded().transpose(1, 2)[i, v, u]`` is the value of walks from ``u`` to
+        ``v``. Distances on undirected graphs are symmetric and need no transposing.
         """
         mask = self.mask()
         out = self.values.new_full((*mask.shape, *self.values.shape[1:]), fill)
@@ -75,7 +75,7 @@ class Pairs:
         return out
 
     def to(self, where: torch.device | torch.dtype | str) -> Pairs:
-        """The same on another device or in another type."""
+        """Move to another device or convert to another type."""
         values = self.values.to(where)
         return Pairs(values, self.sizes.to(values.device))
 
@@ -89,13 +89,13 @@ class Pairs:
 
 
 def empty_pairs(adjacency: Adjacency, *shape: int, dtype: torch.dtype) -> Pairs:
-    """Pairs of all graphs to be filled in by :func:`spread_pairs`."""
+    """Allocate zero pairs of all graphs, to be written by :func:`spread_pairs`."""
     count = int(adjacency.sizes.square().sum())
     return Pairs(torch.zeros(count, *shape, dtype=dtype, device=adjacency.ptr.device), adjacency.sizes)
 
 
 def spread_pairs(out: Pairs, block: Block, matrices: Tensor) -> None:
-    """Write ``matrices`` ``[B, n, n, …]`` (no padding) to their places in ``out``."""
+    """Write the block's ``matrices`` ``[B, n, n, …]``, which have no padding, into ``out``."""
     n = matrices.shape[1]
     places = out.ptr[block.graphs, None] + torch.arange(n * n, device=matrices.device)
     out.values.index_copy_(0, places.flatten(), matrices.flatten(0, 2).to(out.values.dtype))

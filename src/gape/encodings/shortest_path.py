@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -15,21 +15,20 @@ from gape._internal.validation import check_at_least
 from gape.encodings.base import INTEGERS, PairEncoding
 from gape.encodings.pairs import Pairs
 from gape.graph.batching import check_memory, dense_parts, padding_bounds
-from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.linalg.hops import distance_type, hop_distances
 
 
 @dataclass(frozen=True)
 class ShortestPath(PairEncoding):
-    """Number of edges on the shortest path between each two nodes, for attention biases (Ying et al., 2021).
+    """Number of edges on the shortest path between all pairs of nodes, for attention biases (Ying et al., 2021).
 
-    Row ``u``, column ``v``: from ``u`` to ``v``, along the edges' directions if the graph is directed. Edge weights
-    are not lengths and are ignored.
+    Row ``u``, column ``v`` is the distance from ``u`` to ``v``, along the edges if the graph is directed. Edge weights
+    are ignored.
 
     Args:
-        cap: the distance of nodes without a path; longer paths count as ``cap - 1``.
-        memory: largest memory, in GiB, for the distances of all graphs and the tables they are worked out in.
+        cap: distance of pairs without a path; longer paths count as ``cap - 1``.
+        memory: memory limit, in GiB, for the distances of all graphs and for intermediate tables.
         dtype: of the distances, ``torch.int16``, ``torch.int32`` or ``torch.int64``.
 
     Returns, when called on a graph: :class:`Pairs` of integers.
@@ -52,12 +51,11 @@ class ShortestPath(PairEncoding):
         super().__post_init__()
         check_at_least(2, cap=self.cap)
         if self.cap > torch.iinfo(self.dtype).max:
-            raise ValueError(f"cap={self.cap} does not fit into {self.dtype}")
+            raise ValueError(f"cap={self.cap} does not fit into {self.dtype}; lower cap, or set dtype='int64'")
 
-    def __call__(self, graph: Any) -> Pairs:
-        graph = as_graph(graph)
+    def compute(self, graph: Graph) -> Pairs:
         pairs = _pairs(graph)
-        # Small graphs gain by parts that stay in cache, dense ones by not cutting their many edges apart.
+        # Small graphs are faster in parts that stay in cache, dense ones without splitting their many edges.
         parts = graph.parts if pairs < 64 * graph.num_nodes else _even_parts(graph)
         check_memory(
             self.memory,
@@ -69,10 +67,10 @@ class ShortestPath(PairEncoding):
         return Pairs(found[0] if len(found) == 1 else torch.cat(found), graph.sizes)
 
     def _bytes_needed(self, parts: Sequence[Graph]) -> int:
-        """The result, tables of all pairs in two stages with a mask, and their padding in parts side by side."""
+        """Bytes of the result, of two tables of all pairs with a mask, and of their padding in parallel parts."""
         table = 2 * np.dtype(distance_type(self.cap)).itemsize + 1
         pairs = [_pairs(part) for part in parts]
-        padding = max(part.num_nodes * int(part.sizes.max()) - of for part, of in zip(parts, pairs, strict=True))
+        padding = max(part.num_nodes * int(part.sizes.max()) - count for part, count in zip(parts, pairs, strict=True))
         return sum(pairs) * (self.dtype.itemsize + table) + torch.get_num_threads() * padding * table
 
     def _distances(self, part: Graph) -> torch.Tensor:
@@ -85,7 +83,7 @@ def _pairs(graph: Graph) -> int:
 
 
 def _even_parts(graph: Graph) -> list[Graph]:
-    """Dense parts without much padding."""
+    """Split the batch into dense parts without much padding."""
     parts = []
     for part in dense_parts(graph):
         bounds = padding_bounds(part.sizes.tolist())

@@ -1,7 +1,7 @@
-"""Encodings kept on disk, found by what they were computed from.
+"""Cache of encodings on disk.
 
-An entry's name is a digest of the graphs' bytes, the complete ``repr`` of the encoding and the version of its
-algorithm. Nothing is ever out of date: other graphs, settings or versions have other names.
+The key of an entry is a digest of the graphs' bytes, the complete ``repr`` of the encoding and the version of its
+algorithm, so entries never become stale: other graphs, settings or versions have other keys.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from torch import Tensor
 
 from gape._internal.files import NPZ_ERRORS, cache_folder, replacing
 from gape._internal.warnings import warn_caller
-from gape.encodings import Encoding, Pairs, encode
+from gape.encodings.base import Encoding
+from gape.encodings.pairs import Pairs
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 
-# Raise it when the layout of an entry changes; entries of other layouts are then not found.
+# Layout version of an entry, part of its key; raise it when the layout changes.
 _LAYOUT = 1
-# How much longer than looking up an entry computing it must take, for the entry to be kept.
-WORTH = 5.0
-# Seconds below which nothing is worth a file.
-QUICK = 0.1
-# Bytes a second at which entries are read and checked at best: what would be too slow even so is not written.
-READING = 1e9
-# Seconds after which a temporary file counts as left behind by a process that was killed.
-ABANDONED = 3600.0
-# The files of a store, among which others may lie.
+# An entry is cached if computing it takes at least this many times as long as reading it,
+MIN_SPEEDUP = 5.0
+# and at least this many seconds.
+MIN_SECONDS = 0.1
+# Optimistic reading speed, in bytes per second: an entry that is not worth caching even at this speed is not written.
+READ_SPEED = 1e9
+# Age in seconds from which a temporary file counts as left behind by a killed process.
+STALE_SECONDS = 3600.0
+# Names of entries and of their temporary files; other files in the folder are ignored.
 _ENTRY = re.compile(r"\w+-[0-9a-f]{32}\.npz")
-_HALF = re.compile(r"\.\w+-[0-9a-f]{32}\.npz\.")
+_TEMPORARY = re.compile(r"\.\w+-[0-9a-f]{32}\.npz\.")
 
 
 class Store:
-    """A folder of encodings that were computed before.
+    """Folder that caches encodings.
 
-    Several processes may use one folder at once: entries appear whole, by renaming, and are never changed. A damaged
-    entry is noticed by its checksum and computed anew, with a warning.
+    Several processes may share a folder: entries are written under a temporary name, renamed, and never changed. A
+    damaged entry is detected by its checksum and recomputed, with a warning.
 
-    An entry is only kept if finding it again is worth it: if computing it took at least five times as long as looking
-    it up does, which is tried once, and a tenth of a second. What a computation warned of is not said again when its
-    result is found. Measured on ZINC (12,000 molecules, 2 cores; computed, then found again):
+    Cheap results are not cached (unless ``always``). Warnings of a computation are not repeated when its result is read
+    from the cache. Measured on ZINC (12,000 molecules, 2 cores):
 
-    =====================  ========  ========  =====
-    encoding               computed  found     kept
-    =====================  ========  ========  =====
+    =====================  ========  ========  ======
+    encoding               computed  read      cached
+    =====================  ========  ========  ======
     GAPE, 32 states        114 ms    40 ms     no
     GAPE, closed readout   312 ms    26 ms     yes
     random walk, 20 steps  242 ms    31 ms     yes
@@ -61,11 +61,11 @@ class Store:
     degrees                16 ms     10 ms     no
     PageRank               259 ms    24 ms     yes
     PPRP, 20 powers        1,061 ms  25 ms     yes
-    =====================  ========  ========  =====
+    =====================  ========  ========  ======
 
     Args:
-        folder: where; :func:`gape._internal.files.cache_folder` if ``None``.
-        always: keep every entry, worth it or not.
+        folder: path of the folder; ``None`` for ``encodings`` in the user's cache folder (``$GAPE_CACHE``).
+        always: cache cheap results too.
 
     Example:
         >>> import tempfile, gape, torch
@@ -83,80 +83,84 @@ class Store:
         self.always = always
 
     def encode(self, graphs: Any, encoding: Encoding | str = "gape", **settings: Any) -> Any:
-        """``gape.encode(graphs, encoding, store=self, **settings)``."""
+        """Call ``gape.encode(graphs, encoding, store=self, **settings)``."""
+        from gape.encodings.encode import encode
+
         return encode(graphs, encoding, store=self, **settings)
 
     def find(self, graph: Graph, encoding: Encoding) -> Any:
-        """What ``encoding(graph)`` gives, from disk if it was computed before."""
+        """Return ``encoding.compute(graph)``, from the cache if it is there."""
         if graph.edge_weight is not None and graph.edge_weight.requires_grad:
-            return encoding(graph)  # a file has no gradient
+            return encoding.compute(graph)  # a cached result has no gradient
         started = time.perf_counter()
-        path = self.path(graph, encoding)
+        path = self._path(graph, encoding)
         found = read_entry(path)
         if found is not None:
             return found.to(graph.device)
         looked_up = time.perf_counter()
-        found = encoding(graph)
+        found = encoding.compute(graph)
         seconds = time.perf_counter() - looked_up
         lookup = looked_up - started
-        if self.always or seconds >= max(QUICK, WORTH * (lookup + entry_bytes(found) / READING)):
+        if self.always or seconds >= max(MIN_SECONDS, MIN_SPEEDUP * (lookup + entry_bytes(found) / READ_SPEED)):
             try:
                 write_entry(path, found)
                 written = time.perf_counter()
                 read_entry(path)
-                if not self.always and seconds < WORTH * (lookup + time.perf_counter() - written):
+                if not self.always and seconds < MIN_SPEEDUP * (lookup + time.perf_counter() - written):
                     path.unlink(missing_ok=True)  # a slow disk, or a busy machine
             except OSError as error:
-                # A full disk is no reason to lose what was just computed.
-                warn_caller(f"the encoding was computed but cannot be kept: {error}")
+                # A full disk must not lose the result.
+                warn_caller(f"the encoding was computed but cannot be cached: {error}")
         return found
 
     def path(self, graphs: Any, encoding: Encoding) -> Path:
-        """The file of an entry, whether it is there or not."""
-        graph = as_graph(graphs)
-        # With its module: somebody's own RandomWalk is not ours.
-        what = f"{type(encoding).__module__} {encoding!r} version {encoding.version}"
-        digest = hashlib.sha256(f"{_LAYOUT} {what} {graph.num_nodes}".encode())
+        """Return the path of an entry, which may or may not exist."""
+        return self._path(as_graph(graphs), encoding)
+
+    def _path(self, graph: Graph, encoding: Encoding) -> Path:
+        # The module tells a user's class from one of ours with the same name.
+        key = f"{type(encoding).__module__} {encoding!r} version {encoding.version}"
+        digest = hashlib.sha256(f"{_LAYOUT} {key} {graph.num_nodes}".encode())
         for name in ("edge_index", "ptr", "edge_weight", "labels", "edge_type"):
             tensor: Tensor | None = getattr(graph, name)
             if tensor is not None:
                 digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-                # As bytes: NumPy does not have every type of PyTorch's.
+                # As bytes, since NumPy lacks some dtypes of PyTorch.
                 digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
         return self.folder / f"{type(encoding).__name__.lower()}-{digest.hexdigest()[:32]}.npz"
 
     def entries(self) -> list[Path]:
-        """The files of all entries."""
+        """List the files of all entries."""
         return sorted(path for path in self.folder.glob("*.npz") if _ENTRY.fullmatch(path.name))
 
     def __len__(self) -> int:
         return len(self.entries())
 
     def __bool__(self) -> bool:
-        return True  # an empty store is a store
+        return True  # an empty store is still a store
 
     @property
     def size(self) -> int:
-        """Bytes of all entries."""
+        """Size of all entries in bytes."""
         sizes = 0
         for path in self.entries():
-            with suppress(FileNotFoundError):  # another process cleared it just now
+            with suppress(FileNotFoundError):  # another process removed it
                 sizes += path.stat().st_size
         return sizes
 
     def clear(self) -> int:
-        """Remove all entries, also what killed processes left half-written; say how many bytes that freed."""
+        """Remove all entries and the temporary files of killed processes; returns the number of bytes freed."""
         freed = 0
-        halves = (path for path in self.folder.glob(".*.part") if _HALF.match(path.name))
-        for path in [*self.entries(), *halves]:
+        temporary = (path for path in self.folder.glob(".*.part") if _TEMPORARY.match(path.name))
+        for path in [*self.entries(), *temporary]:
             try:
                 about = path.stat()
-                # A young temporary file may be one that another process is writing right now.
-                if path.suffix == ".part" and time.time() - about.st_mtime < ABANDONED:
+                # Another process may still be writing a recent temporary file.
+                if path.suffix == ".part" and time.time() - about.st_mtime < STALE_SECONDS:
                     continue
                 path.unlink()
                 freed += about.st_size
-            except FileNotFoundError:  # another process cleared it just now
+            except FileNotFoundError:  # another process removed it
                 continue
         return freed
 
@@ -169,12 +173,12 @@ def _tensors(found: Tensor | Pairs) -> dict[str, Tensor]:
 
 
 def entry_bytes(found: Tensor | Pairs) -> int:
-    """Bytes of the numbers of an encoding."""
+    """Size of the tensors of an encoding in bytes."""
     return sum(tensor.numel() * tensor.element_size() for tensor in _tensors(found).values())
 
 
 def write_entry(path: Path, found: Tensor | Pairs) -> None:
-    """Write an encoding whole or not at all."""
+    """Write an encoding atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {name: tensor.detach().cpu().numpy() for name, tensor in _tensors(found).items()}
     with replacing(path) as temporary, open(temporary, "wb") as file:
@@ -182,7 +186,7 @@ def write_entry(path: Path, found: Tensor | Pairs) -> None:
 
 
 def read_entry(path: Path) -> Tensor | Pairs | None:
-    """The entry, or ``None`` if there is none or it is damaged: a zip file has a CRC-32 of each of its members."""
+    """Read an entry; ``None`` if it does not exist or is damaged, which the zip file's CRC-32 checksums detect."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             tensors = {name: torch.from_numpy(arrays[name]) for name in arrays.files}
@@ -191,5 +195,5 @@ def read_entry(path: Path) -> Tensor | Pairs | None:
         return None
     except NPZ_ERRORS as error:
         fault = "cannot be read" if isinstance(error, PermissionError) else "is damaged"
-        warn_caller(f"computing anew, since {path} {fault}: {error}")
+        warn_caller(f"recomputing, since {path} {fault}: {error}")
         return None

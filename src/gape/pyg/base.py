@@ -130,7 +130,7 @@ class AddEncoding(GraphTransform):
         self.attr_name = attr_name
 
     def compute(self, graph: Graph, data: Any) -> dict[str, tuple[Tensor, Tensor]]:
-        found = self.encoding(graph)
+        found = self.encoding.compute(graph)
         values, ptr = (found.values, found.ptr) if isinstance(found, Pairs) else (found, graph.ptr)
         if self.attr_name is not None:
             return {self.attr_name: (values, ptr)}

@@ -10,7 +10,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from gape.experiments.translation import Corpus, RunFolder, Splits, preset, train, translate
+from gape.experiments.translation import Corpus, Splits, TranslationFolder, preset, train, translate
 
 chance = random.Random(0)
 words = ["one", "two", "three", "four"]
@@ -29,7 +29,7 @@ for positions in ("gape", "none"):
     settings = preset("small", data="backwards", positions=positions, **tiny, **short)
     with tempfile.TemporaryDirectory() as folder:
         result = train(settings, splits, folder)  # writes settings, checkpoints, translations and scores there
-        model, vocabulary = RunFolder(Path(folder)).load()  # the best checkpoint
+        model, vocabulary = TranslationFolder(Path(folder)).load()  # the best checkpoint
         print(f"{positions} translates: {translate(model, vocabulary, ['one two three four'])[0]}")
     bleu[positions] = result["bleu"]["test"]["lower-cased"]
     print(f"{positions}: BLEU {bleu[positions]:.0f}")

@@ -89,8 +89,8 @@ def table(
             measure_runtimes(results, data_dir, workloads=chosen_workloads(task.split(",") if task else None))
         made = runtime_table(results)
     elif name == "translation":
-        from gape.experiments.translation.collect import read_results as read_translations
-        from gape.experiments.translation.table import translation_table
+        from gape.experiments.translation.results import read_results as read_translations
+        from gape.experiments.translation.results import translation_table
 
         made = translation_table(read_translations(results / "translation.jsonl"))
     else:

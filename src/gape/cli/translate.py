@@ -1,4 +1,4 @@
-"""``gape translate``: train translation models with different position encodings, translate, score."""
+"""``gape translate``: train translation models with different position encodings, translate, and score."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from gape.cli.extras import needs
 from gape.cli.options import DataDir
 
 if TYPE_CHECKING:
-    from gape.experiments.translation.session import Session
+    from gape.experiments.translation.rows import Session
 
 translate = typer.Typer(
-    help="Machine translation with exchanged position encodings, the paper's first experiment.",
+    help="Machine translation with interchangeable position encodings, the paper's first experiment.",
     pretty_exceptions_enable=False,
 )
 
+# Exit code while runs are unfinished.
+_UNFINISHED = 3
+
 
 @translate.callback(invoke_without_command=True)
-def _explain(context: typer.Context) -> None:
+def _show_help(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -30,19 +33,20 @@ DataOption = Annotated[
     str, typer.Option("--data", help="evbnews, iwslt15, or a folder with train, dev and test, each .en and .vi.")
 ]
 LanguagesOption = Annotated[
-    str, typer.Option("--languages", help="Endings of the files of a folder, source and target, such as de-fr.")
+    str, typer.Option("--languages", help="File extensions in a folder, source and target, such as de-fr.")
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help="key=value: another setting of the model or its training, such as pieces=2000."),
+    typer.Option("--set", help="key=value: change a setting of the model or its training, such as pieces=2000."),
 ]
 MinutesOption = Annotated[
-    float | None, typer.Option(min=0, help="Time for a run: stop at the first look after it; run again to go on.")
+    float | None,
+    typer.Option(min=0, help="Time limit per run: stop at the first validation after it; run again to resume."),
 ]
-PresetOption = Annotated[str, typer.Option("--preset", help="small (two processor cores) or paper (a GPU).")]
-SeedOption = Annotated[int, typer.Option(help="Of weights, dropout, GAPE's automaton and the order of batches.")]
-ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Processor threads; PyTorch decides if not given.")]
-EmptyOption = Annotated[bool, typer.Option("--drop-empty", help="Leave out training pairs of which a side is empty.")]
+PresetOption = Annotated[str, typer.Option("--preset", help="small (two CPU cores) or paper (a GPU).")]
+SeedOption = Annotated[int, typer.Option(help="Seed of weights, dropout, GAPE's automaton and the order of batches.")]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, help="CPU threads. Default: PyTorch's choice.")]
+EmptyOption = Annotated[bool, typer.Option("--drop-empty", help="Drop training pairs with an empty side.")]
 
 
 @translate.command()
@@ -60,34 +64,35 @@ def train(
     preset: PresetOption = "small",
     data: DataOption = "evbnews",
     languages: LanguagesOption = "en-vi",
-    steps: Annotated[int | None, typer.Option(help="Updates. Default: the epochs of the preset.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of updates. Default: the preset's epochs.")] = None,
     set_: SetOption = None,
     minutes: MinutesOption = None,
     after: Annotated[
-        Path | None, typer.Option(help="Go on from this complete run, which has fewer steps and else equal settings.")
+        Path | None,
+        typer.Option(help="Continue from this complete run, which has fewer steps and otherwise equal settings."),
     ] = None,
     seed: SeedOption = 147,
     threads: ThreadsOption = None,
     drop_empty: EmptyOption = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Train one model and score it; called again, it goes on where it stopped.
+    """Train one model and score it; run again to resume.
 
     Example: gape translate train --encoding gape --steps 2000 --out runs-translation/gape
     """
     from gape.experiments.runs.settings import parse_pairs
     from gape.experiments.translation.settings import override
     from gape.experiments.translation.settings import preset as make
-    from gape.experiments.translation.unfinished import Unfinished
+    from gape.experiments.translation.training import Unfinished
 
-    settings = make(preset, data=_name(data), positions=encoding, steps=steps, seed=seed)
+    settings = make(preset, data=_data_name(data), positions=encoding, steps=steps, seed=seed)
     settings = override(settings, parse_pairs(set_ or []))
     session = _session(data, languages, data_dir, threads, drop_empty)
     try:
         result = session.train(settings, out, minutes, after)
     except Unfinished as unfinished:
         typer.echo(str(unfinished))
-        raise typer.Exit(3) from unfinished
+        raise typer.Exit(_UNFINISHED) from unfinished
     for name, scores in result["bleu"].items():
         for kind, bleu in scores.items():
             typer.echo(f"{name}: BLEU {bleu:.2f} {kind} ({result['signatures'][kind]})")
@@ -97,47 +102,40 @@ def train(
 @translate.command()
 @needs("mt")
 def score(
-    hypotheses: Annotated[Path, typer.Argument(help="Translations, tokenised, a line each; plain or .xz.")],
-    references: Annotated[Path, typer.Argument(help="References, tokenised, a line each; plain or .xz.")],
-    raw: Annotated[
-        Path | None, typer.Option(help="References that were never tokenised, for the detokenised score.")
-    ] = None,
+    hypotheses: Annotated[Path, typer.Argument(help="Translations, tokenised, one per line; plain or .xz.")],
+    references: Annotated[Path, typer.Argument(help="References, tokenised, one per line; plain or .xz.")],
+    raw: Annotated[Path | None, typer.Option(help="Untokenised references, for the detokenised score.")] = None,
 ) -> None:
-    """BLEU of translations: lower-cased (the paper's figure), cased, detokenised, with sacrebleu's signatures.
+    """Compute BLEU of translations with sacrebleu's signatures: lower-cased (the paper's metric), cased, detokenised.
 
     Example: gape translate score output.vi tst2013.vi.xz
     """
     from gape.experiments.translation.scoring import score as score_lines
-    from gape.experiments.translation.text import check_lines, read_lines
+    from gape.experiments.translation.text import check_aligned, check_lines, read_lines
 
-    said, meant = read_lines(hypotheses), read_lines(references)
+    translations, expected = read_lines(hypotheses), read_lines(references)
     untokenised = None if raw is None else read_lines(raw)
-    for path, lines in ((references, meant), (raw, untokenised)):
+    for path, lines in ((references, expected), (raw, untokenised)):
         if path is not None and lines is not None:
             check_lines(lines, path)
-            if len(lines) != len(said):
-                shorter, last = (hypotheses, len(said)) if len(said) < len(lines) else (path, len(lines))
-                raise ValueError(
-                    f"{hypotheses} has {len(said):,} lines and {path} has {len(lines):,}; they must be translations "
-                    f"of the same sentences, line by line. {shorter} ends after line {last:,}"
-                )
-    for found in score_lines(said, meant, raw_references=untokenised):
+            check_aligned(hypotheses, translations, path, lines)
+    for found in score_lines(translations, expected, raw_references=untokenised):
         typer.echo(str(found))
 
 
 @translate.command()
 @needs("mt")
 def run(
-    model: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, as of `gape translate train`.")],
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help="Tokenised sentences, a line each; plain or .xz.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the translations go.")],
-    beam: Annotated[int, typer.Option(help="Hypotheses kept.")] = 4,
+    model: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run of `gape translate train`.")],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="Tokenised sentences, one per line; plain or .xz.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of the translations.")],
+    beam: Annotated[int, typer.Option(help="Beam size.")] = 4,
     length_penalty: Annotated[float, typer.Option(help="α of GNMT's length penalty.")] = 0.6,
     positions: Annotated[
         str | None,
         typer.Option(
-            help="Another encoding without learned parts in place of the trained one; with sinusoidal-automaton, a "
-            "model trained with sinusoids says the same (Proposition 1)."
+            help="Replace the trained encoding by one without learned parameters. A model trained with sinusoidal "
+            "gives the same translations with sinusoidal-automaton (Proposition 1)."
         ),
     ] = None,
     threads: ThreadsOption = None,
@@ -149,8 +147,8 @@ def run(
     from rich.console import Console
 
     from gape._internal.files import check_writable
-    from gape.experiments.translation.run_folder import RunFolder
-    from gape.experiments.translation.sentence_bar import sentence_bar
+    from gape.experiments.runs.progress import counting_bar
+    from gape.experiments.translation.folder import TranslationFolder
     from gape.experiments.translation.settings import BeamSettings
     from gape.experiments.translation.text import check_lines, read_lines, write_lines
     from gape.experiments.translation.translator import translate as translate_lines
@@ -159,31 +157,34 @@ def run(
     check_lines(lines, source)
     check_writable(output)
     if output.exists() and output.samefile(source):
-        raise ValueError(f"{output} is the text to translate; name another file for the translations")
-    _use_threads(threads)
-    transformer, vocabulary = RunFolder(model).load()
+        raise ValueError(f"{output} is the text to translate; choose another file for the translations")
+    _set_threads(threads)
+    folder = TranslationFolder(model)
+    transformer, vocabulary = folder.load()
     if positions is not None:
-        trained = RunFolder(model).settings()
+        trained = folder.settings()
         transformer.replace_positions(positions, seed=trained.training.seed)
         if {positions, trained.model.positions} - {"sinusoidal", "sinusoidal-automaton"}:
             typer.echo(f"gape: the model was trained with {trained.model.positions}, not with {positions}", err=True)
-    with sentence_bar(Console(stderr=True)) as show:
-        told = partial(show, source.name)
-        said = translate_lines(transformer, vocabulary, lines, settings, origin=str(source), progress=told)
-    write_lines(output, said)
-    typer.echo(f"{output}: {len(said):,} {'translation' if len(said) == 1 else 'translations'}")
+    with counting_bar(Console(stderr=True), "translating") as show:
+        translations = translate_lines(
+            transformer, vocabulary, lines, settings, origin=str(source), progress=partial(show, source.name)
+        )
+    write_lines(output, translations)
+    count = len(translations)
+    typer.echo(f"{output}: {count:,} {'translation' if count == 1 else 'translations'}")
 
 
 @translate.command()
 @needs("mt")
 def rows(
-    steps: Annotated[int, typer.Option(help="Updates of every run.")],
+    steps: Annotated[int, typer.Option(help="Number of updates per run.")],
     encoding: Annotated[
         str | None, typer.Option("--encoding", "-e", help="Rows, separated by commas. Default: all nine.")
     ] = None,
     minutes: MinutesOption = None,
     after: Annotated[
-        int | None, typer.Option(help="Go on from the rows of so many steps instead of beginning again.")
+        int | None, typer.Option(help="Continue from the rows of this many steps instead of starting again.")
     ] = None,
     preset: PresetOption = "small",
     data: DataOption = "evbnews",
@@ -195,58 +196,58 @@ def rows(
     out: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs-translation"),
     results: Annotated[
         Path | None,
-        typer.Option(help="File of the results. Default: results/translation.jsonl; of your own text, in --out."),
+        typer.Option(help="File of the results. Default: results/translation.jsonl; in --out for a folder of text."),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Train the rows of the paper's comparison at equal steps, compare them, and write the results.
 
-    Complete rows are skipped and interrupted ones go on; 3 is returned if there are any left. Two calls with different
-    rows may run side by side.
+    Complete rows are skipped and interrupted ones are resumed; the exit code is 3 while rows are unfinished. Two calls
+    with different rows can run at the same time.
 
     Example: gape translate rows --steps 1500 --minutes 60
     """
     from gape.experiments.runs.settings import parse_pairs
-    from gape.experiments.translation.collect import collect
     from gape.experiments.translation.corpus import DATASETS
+    from gape.experiments.translation.folder import TranslationFolder
+    from gape.experiments.translation.results import collect
     from gape.experiments.translation.rows import ROWS, row_settings, run_rows
-    from gape.experiments.translation.run_folder import RunFolder
 
     names = list(ROWS) if encoding is None else [name.strip() for name in encoding.split(",")]
     results = results or (Path("results") if data in DATASETS else out) / "translation.jsonl"
     changes = parse_pairs(set_ or [])
-    rows_of = partial(row_settings, names, preset_name=preset, data=_name(data), seed=seed, changes=changes)
-    runs = rows_of(steps=steps)
+    settings_for = partial(row_settings, names, preset_name=preset, data=_data_name(data), seed=seed, changes=changes)
+    runs = settings_for(steps=steps)
     shorter: dict[str, Path] = {}
     if after is not None:
-        shorter = {name: out / short for name, short in zip(runs, rows_of(steps=after), strict=True)}
+        shorter = {name: out / short for name, short in zip(runs, settings_for(steps=after), strict=True)}
     session = _session(data, languages, data_dir, threads, drop_empty)
-    left = run_rows(
+    unfinished = run_rows(
         runs,
         lambda name, settings: session.train(settings, out / name, minutes, shorter.get(name)),
         lambda: collect(out, results),
     )
-    if len(left) == len(runs):  # none is complete, but runs of other calls may be
+    if len(unfinished) == len(runs):  # no run of this call is complete, but runs of other calls may be
         collect(out, results)
-    for line in left:
+    for line in unfinished:
         typer.echo(line)
     for name in runs:
-        if (result := RunFolder(out / name).result()) is not None:
-            scores = ", ".join(f"{scored['lower-cased']:.2f} on {text}" for text, scored in result["bleu"].items())
+        if (result := TranslationFolder(out / name).result()) is not None:
+            scores = ", ".join(f"{bleu['lower-cased']:.2f} on {text}" for text, bleu in result["bleu"].items())
             typer.echo(f"{result['encoding']}: BLEU, lower-cased, {scores}")
     typer.echo(f"{results}: compared with sinusoidal; see `gape table translation --results {results.parent}`")
-    if left:
-        raise typer.Exit(3)
+    if unfinished:
+        raise typer.Exit(_UNFINISHED)
 
 
-def _name(data: str) -> str:
-    """What the text is called: of a folder its last name, however it is written."""
+def _data_name(data: str) -> str:
+    """Return the name of the text: of a folder its last component."""
     from gape.experiments.translation.corpus import DATASETS
 
     return data if data in DATASETS else Path(data).resolve().name
 
 
-def _use_threads(threads: int | None) -> None:
+def _set_threads(threads: int | None) -> None:
     import torch
 
     if threads is not None:
@@ -254,11 +255,11 @@ def _use_threads(threads: int | None) -> None:
 
 
 def _session(data: str, languages: str, data_dir: Path | None, threads: int | None, drop_empty: bool) -> Session:
-    """The text once, for one run or many."""
-    from gape.experiments.translation.session import Session
+    """Read the text once, for one run or many."""
+    from gape.experiments.translation.rows import Session
 
     source, _, target = languages.partition("-")
     if not source or not target or "-" in target or source == target:
-        raise ValueError(f"--languages must be two different endings such as en-vi, got {languages!r}")
-    _use_threads(threads)
+        raise ValueError(f"--languages must be two different extensions such as en-vi, got {languages!r}")
+    _set_threads(threads)
     return Session.open(data, data_dir, drop_empty=drop_empty, languages=(source, target))

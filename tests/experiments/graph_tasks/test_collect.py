@@ -11,7 +11,7 @@ from gape._internal import files as atomic
 from gape.experiments.graph_tasks.results import collect
 from gape.experiments.runs.collect import read_lines
 from gape.experiments.runtime.table import FILE, _keep
-from gape.experiments.translation.collect import collect as collect_translations
+from gape.experiments.translation.results import collect as collect_translations
 
 COMMITTED = Path(__file__).parents[3] / "results"
 
@@ -45,15 +45,8 @@ def runtimes(folder):
     return [lambda line=line: _keep(folder / "results", line) for line in lines_of(FILE)[:2]], FILE
 
 
-@pytest.mark.parametrize(
-    ("make", "module"),
-    [
-        (graph_results, "gape.experiments.runs.collect"),
-        (runtimes, "gape.experiments.runs.collect"),
-        (translations, "gape.experiments.translation.collect"),
-    ],
-)
-def test_two_that_add_results_at_once_lose_none(tmp_path, monkeypatch, make, module):
+@pytest.mark.parametrize("make", [graph_results, runtimes, translations])
+def test_two_that_add_results_at_once_lose_none(tmp_path, monkeypatch, make):
     (first, second), file = make(tmp_path)
     about_to_write, through = Event(), Event()
 
@@ -63,7 +56,7 @@ def test_two_that_add_results_at_once_lose_none(tmp_path, monkeypatch, make, mod
             through.wait(0.3)  # what nothing holds back is done by then
         return atomic.replacing(path)
 
-    monkeypatch.setattr(f"{module}.replacing", replacing)
+    monkeypatch.setattr("gape.experiments.runs.collect.replacing", replacing)
     with ThreadPoolExecutor(2) as threads:
         one = threads.submit(first)
         assert about_to_write.wait(20)

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from gape.data.folder import data_folder
-from gape.experiments.translation.text import find_text, read_lines, unescape
+from gape.experiments.translation.text import check_aligned, find_text, read_lines, unescape
 
 #: Datasets by name.
 DATASETS = ("evbnews", "iwslt15")
@@ -93,12 +93,7 @@ def read_corpus(source: str | Path, target: str | Path, *, name: str | None = No
     """
     source, target = Path(source), Path(target)
     sentences, translations = read_lines(source), read_lines(target)
-    if len(sentences) != len(translations):
-        shorter, last = (source, len(sentences)) if len(sentences) < len(translations) else (target, len(translations))
-        raise ValueError(
-            f"{source} has {len(sentences):,} lines and {target} has {len(translations):,}; they must be translations "
-            f"line by line. {shorter} ends after line {last:,}"
-        )
+    check_aligned(source, sentences, target, translations)
     present = []
     for i, pair in enumerate(zip(sentences, translations, strict=True)):
         empty = next((path for path, line in zip((source, target), pair, strict=True) if not line.strip()), None)

@@ -1,4 +1,4 @@
-"""The settings of a translation run, and the two presets."""
+"""Settings of a translation run, and the two presets."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gape.experiments.translation.model import ModelSettings
 
 @dataclass(frozen=True)
 class BeamSettings:
-    """How translations are searched for.
+    """Settings of the beam search.
 
     Args:
-        beam: number of hypotheses kept.
+        beam: number of hypotheses.
         length_penalty: α of Wu et al. (2016): scores are divided by ((5 + length) / 6)^α.
-        extra_length: a translation has at most so many tokens more than its source.
+        extra_length: maximum number of tokens of a translation beyond those of its source.
     """
 
     beam: int = 4
@@ -34,21 +34,21 @@ class BeamSettings:
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How the model is trained. The defaults are the paper's (Witwicky's).
+    """Settings of the training. The defaults are the paper's (Witwicky's).
 
     Args:
-        steps: number of updates; None to train for ``epochs`` instead.
+        steps: number of updates; None to train for ``epochs``.
         epochs: passes over the training text, if ``steps`` is None.
-        tokens: of a batch, on the longer side, padding counted.
-        validate_every: updates between two looks at the development text; None for once a pass.
+        tokens: per batch, on the longer side, padding included.
+        validate_every: updates between two validations on the development text; None for one per epoch.
         learning_rate: of Adam, without warm-up.
         decay: factor on the learning rate when development BLEU is below the lowest of the last ``patience``.
         floor: smallest learning rate.
         patience: see ``decay``.
-        clip: largest norm of the gradient.
-        label_smoothing: share of probability spread over all pieces.
-        dev_sentences: look at so many development sentences, spread over the text; None for all.
-        dev_beam: beam for development BLEU. Tests are always searched with a beam of 4.
+        clip: maximum norm of the gradient.
+        label_smoothing: probability mass spread over all pieces.
+        dev_sentences: number of development sentences, spread evenly over the text; None for all.
+        dev_beam: beam of the validations. Test texts are always translated with a beam of 4.
         seed: of weights, dropout, GAPE's automaton and the order of the batches.
     """
 
@@ -84,7 +84,12 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides what a run does.
+    """All settings of a translation run.
+
+    Args:
+        model: sizes and position encoding.
+        training: optimisation and validation.
+        data: name of the text.
 
     Example:
         >>> preset("small", positions="gape", steps=500).model.positions
@@ -96,67 +101,65 @@ class Settings:
     data: str = "evbnews"
 
     def with_positions(self, name: str) -> Settings:
-        """The same with another position encoding."""
+        """Return the settings with another position encoding."""
         return replace(self, model=replace(self.model, positions=name))
 
+    def flat(self) -> dict[str, Any]:
+        """Return all settings in one dictionary."""
+        return {"data": self.data, **vars(self.model), **vars(self.training)}
+
     def as_dict(self) -> dict[str, Any]:
-        """For a JSON file; :meth:`from_dict` reads it."""
+        """Return a dictionary for a JSON file; :meth:`from_dict` reads it."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Settings:
+    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
+        """Read the dictionary of :meth:`as_dict`."""
         return cls(ModelSettings(**values["model"]), TrainingSettings(**values["training"]), values["data"])
 
 
-#: ``paper`` is the published protocol, for a GPU. ``small`` fits two processor cores.
+#: ``paper`` is the published protocol, for a GPU. ``small`` fits two CPU cores.
 PRESETS: dict[str, tuple[ModelSettings, TrainingSettings]] = {
     "paper": (ModelSettings(), TrainingSettings()),
     "small": (
         ModelSettings(layers=2, width=256, feed_forward=512, heads=4, dropout=0.1, attention_dropout=0.0),
-        # A higher learning rate than the paper's: a narrower model, and runs of some thousand steps.
+        # A higher learning rate than the paper's, because the model is narrower and runs have a few thousand steps.
         TrainingSettings(tokens=2048, epochs=10, learning_rate=1e-3, validate_every=250, dev_sentences=200, dev_beam=1),
     ),
 }
 
 
 def preset(name: str, *, data: str = "evbnews", **changes: Any) -> Settings:
-    """A preset with changes, each of which is a setting of the model or of the training."""
+    """Return a preset with changes, each a setting of the model or of the training."""
     if name not in PRESETS:
-        raise ValueError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+        raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(PRESETS)}")
     return _changed(Settings(*PRESETS[name], data), changes)
 
 
-#: Settings that have options of their own.
+# Settings that have a command-line option.
 _OPTIONS = {"positions": "--encoding", "steps": "--steps", "seed": "--seed"}
 
 
 def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
-    """The settings with some changed, values as text: what ``--set`` does.
+    """Change settings given as text, like ``--set key=value``.
 
     Example:
         >>> override(preset("small"), {"layers": "1", "learning_rate": "3e-4"}).training.learning_rate
         0.0003
         >>> override(preset("small"), {"steps": "9"})
         Traceback (most recent call last):
-        ValueError: steps has an option of its own: --steps
+        ValueError: steps has its own option; use --steps 9
     """
     for key, option in _OPTIONS.items():
         if key in pairs:
-            raise ValueError(f"{key} has an option of its own: {option}")
+            raise ValueError(f"{key} has its own option; use {option} {pairs[key]}")
     if "epochs" in pairs and settings.training.steps is not None:
-        raise ValueError(f"epochs={pairs['epochs']} would change nothing: the length is given by --steps")
+        raise ValueError(
+            f"epochs={pairs['epochs']} has no effect, because steps (--steps) is {settings.training.steps}; leave one "
+            f"of them out"
+        )
     hints = get_type_hints(ModelSettings) | get_type_hints(TrainingSettings)
     return _changed(settings, {key: parse_setting(text, hints.get(key, str), key) for key, text in pairs.items()})
-
-
-def differences(there: Settings, here: Settings) -> list[str]:
-    """In which settings two runs differ, in words.
-
-    >>> differences(preset("small"), preset("small", layers=3))
-    ['layers is 2 there and 3 here']
-    """
-    known, new = ({"data": one.data, **vars(one.model), **vars(one.training)} for one in (there, here))
-    return [f"{key} is {known[key]!r} there and {value!r} here" for key, value in new.items() if known[key] != value]
 
 
 def _changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
@@ -164,6 +167,6 @@ def _changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     known = [name for names in parts.values() for name in names]
     if unknown := [key for key in changes if key not in known]:
         listed = ", ".join(name for name in known if name not in _OPTIONS)
-        raise ValueError(f"there is no setting {unknown[0]!r} of the model or its training; there are {listed}")
+        raise ValueError(f"unknown setting {unknown[0]!r} of the model or its training; choose one of {listed}")
     model, training = ({key: value for key, value in changes.items() if key in names} for names in parts.values())
     return replace(settings, model=replace(settings.model, **model), training=replace(settings.training, **training))

@@ -70,6 +70,16 @@ def check_lines(lines: list[str], path: str | Path) -> None:
             raise ValueError(f"{path}, line {number}: the line is empty; remove it or write a sentence there")
 
 
+def check_aligned(first: Path, first_lines: Sequence[str], second: Path, second_lines: Sequence[str]) -> None:
+    """Validate that two parallel files have equally many lines."""
+    if len(first_lines) != len(second_lines):
+        shorter, last = min((first, len(first_lines)), (second, len(second_lines)), key=lambda file: file[1])
+        raise ValueError(
+            f"{first} has {len(first_lines):,} lines and {second} has {len(second_lines):,}; they must correspond line "
+            f"by line. {shorter} ends after line {last:,}"
+        )
+
+
 # The ampersand comes last, so that "&amp;quot;" becomes "&quot;" and not a quotation mark.
 _ENTITIES = (
     ("&#124;", "|"),

@@ -1,10 +1,8 @@
-"""Train a translation model, resume it, test it."""
+"""Train a translation model, resume it, and score it on the test texts."""
 
 from __future__ import annotations
 
-import logging
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,19 +10,23 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback, ProgressBar
+from lightning.pytorch.callbacks import Callback, ProgressBar, RichProgressBar
+from rich.console import Console
 
-from gape._internal.files import folder_lock, replacing
-from gape.experiments.runs.lightning import fit
+from gape._internal.files import replacing
+from gape.experiments.runs.lightning import fit, quiet_lightning
 from gape.experiments.translation.batches import PieceCorpus
 from gape.experiments.translation.corpus import DATASETS, Corpus, Splits, read_raw_reference
-from gape.experiments.translation.run_folder import RunFolder
+from gape.experiments.translation.folder import TranslationFolder
+from gape.experiments.translation.module import TranslationModule
 from gape.experiments.translation.scoring import score
 from gape.experiments.translation.settings import Settings
-from gape.experiments.translation.task import TranslationTask
 from gape.experiments.translation.translator import split_lines, translate
-from gape.experiments.translation.unfinished import Unfinished
 from gape.experiments.translation.vocabulary import Vocabulary
+
+
+class Unfinished(RuntimeError):
+    """The time limit was reached before the end of the training; the same call resumes it."""
 
 
 def train(
@@ -40,78 +42,118 @@ def train(
 ) -> dict[str, Any]:
     """Train, translate the test texts with the best checkpoint, and write ``result.json`` last.
 
-    Called again with the same folder, it resumes after the last look at the development text, or returns the result if
-    there is one.
+    Called again with the same folder, it resumes after the last validation, or returns the result if there is one.
 
     Args:
         settings: of the run.
         splits: its text.
-        folder: where its files go.
-        minutes: raise :class:`Unfinished` at the first look after so long.
-        callbacks: of Lightning, for instance a progress bar.
-        progress: told how many sentences of a test text are translated.
-        data_dir: where untokenised references are looked for.
-        after: a complete run of fewer steps and otherwise the same settings, to go on from.
+        folder: of the run.
+        minutes: time limit; :class:`Unfinished` is raised at the first validation after it.
+        callbacks: of Lightning, for instance :func:`console_callbacks`.
+        progress: called with the name of a test text, the number of its sentences done so far, and of all.
+        data_dir: folder of datasets, searched for untokenised references.
+        after: a complete run of fewer steps and otherwise equal settings, to continue from.
     """
-    run, shorter = RunFolder(Path(folder)), None if after is None else RunFolder(Path(after))
-    run.refuse(settings, splits.digest, shorter)
+    run, shorter = TranslationFolder(Path(folder)), None if after is None else TranslationFolder(Path(after))
+    run.check(settings, splits.digest, shorter)
     result = run.result()
     if result is not None:
         for corpus in splits.tests:
             if corpus.name in result["bleu"] and run.read_references(corpus.name) != list(corpus.target):
-                raise ValueError(f"{run.path} was scored on another text {corpus.name}; take another folder")
+                raise ValueError(f"{run.path} was scored on another text {corpus.name}; choose another folder")
         return result
     vocabulary = _vocabulary(run, shorter, splits.train, settings)
     for corpus in (splits.dev, *splits.tests):  # before hours of training, not after them
         split_lines(vocabulary, corpus.source, settings.model, f"source text {corpus.name}")
-    prepared = PieceCorpus.from_corpus(splits.train, vocabulary, max_pieces=settings.model.max_positions - 1)
-    task = TranslationTask(settings, vocabulary, prepared, splits.dev)
-    run.path.mkdir(parents=True, exist_ok=True)
-    with folder_lock(run.path):
-        run.begin(settings, vocabulary, splits.digest, shorter)
-        _fit(task, run, minutes, callbacks)
-        if len(task.history) < task.stretches():
+    pieces = PieceCorpus.from_corpus(splits.train, vocabulary, max_pieces=settings.model.max_positions - 1)
+    module = TranslationModule(settings, vocabulary, pieces, splits.dev)
+    with run.locked():
+        run.start(settings, vocabulary, splits.digest, shorter)
+        _fit(module, run, minutes, callbacks)
+        if len(module.history) < module.intervals():
             raise Unfinished(
-                f"{run.path}: the time was over after {len(task.history)} of {task.stretches()} looks at the "
-                f"development text; run it again to go on"
+                f"{run.path}: the time limit was reached after {len(module.history)} of {module.intervals()} "
+                f"validations; run it again to resume"
             )
-        result = _test(task, run, splits, progress, data_dir)
+        result = _test(module, run, splits, progress, data_dir)
         run.write_result(result)
     return result
 
 
-def _vocabulary(run: RunFolder, shorter: RunFolder | None, corpus: Corpus, settings: Settings) -> Vocabulary:
-    for begun in (run, shorter):
-        if begun is not None and begun.begun:
-            return Vocabulary.load(begun.vocabulary)
+def _vocabulary(
+    run: TranslationFolder, shorter: TranslationFolder | None, corpus: Corpus, settings: Settings
+) -> Vocabulary:
+    """Load the vocabulary of the run or of the one it continues; train one if neither has started."""
+    for known in (run, shorter):
+        if known is not None and known.started:
+            return Vocabulary.load(known.vocabulary)
     return Vocabulary.train(corpus, settings.model.pieces)
 
 
-def _fit(task: TranslationTask, run: RunFolder, minutes: float | None, callbacks: Sequence[Callback]) -> None:
-    # Which devices there are, and its advertisements.
-    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
-    with warnings.catch_warnings():
-        # The batches lie in memory; and what Lightning uses of PyTorch is its own affair.
-        warnings.filterwarnings("ignore", message=".*does not have many workers")
-        warnings.filterwarnings("ignore", category=FutureWarning, module="lightning")
+def _fit(
+    module: TranslationModule, run: TranslationFolder, minutes: float | None, callbacks: Sequence[Callback]
+) -> None:
+    with quiet_lightning():
         trainer = lightning.Trainer(
-            max_epochs=task.stretches(),
+            max_epochs=module.intervals(),
             accelerator="auto" if torch.cuda.is_available() else "cpu",
             devices=1,
-            gradient_clip_val=task.run.training.clip,
+            gradient_clip_val=module.settings.training.clip,
             reload_dataloaders_every_n_epochs=1,
             num_sanity_val_steps=0,
             logger=False,
             enable_model_summary=False,
             enable_progress_bar=any(isinstance(callback, ProgressBar) for callback in callbacks),
-            callbacks=[*callbacks, _Keep(run), _Deadline(minutes)],
+            callbacks=[*callbacks, _Checkpoints(run), _TimeLimit(minutes)],
             enable_checkpointing=False,
         )
-        fit(trainer, task, ckpt_path=run.checked_last(), weights_only=True)
+        fit(trainer, module, ckpt_path=run.checkpoint(), weights_only=True)
 
 
-class _Deadline(Callback):
-    """Stops after a look when the time is over."""
+def _test(
+    module: TranslationModule,
+    run: TranslationFolder,
+    splits: Splits,
+    progress: Callable[[str, int, int], None],
+    data_dir: Path | None,
+) -> dict[str, Any]:
+    """Translate and score the test texts with the best weights; texts that were translated before are only scored."""
+    model, vocabulary = run.load()
+    bleu: dict[str, dict[str, float]] = {}
+    signatures: dict[str, str] = {}
+    for corpus in splits.tests:
+        if not run.translations(corpus.name).exists():
+            lines = translate(model, vocabulary, corpus.source, progress=partial(progress, corpus.name))
+            run.write_translations(corpus.name, lines, corpus.target)
+        named = data_dir is not None and module.settings.data in DATASETS
+        raw = read_raw_reference(data_dir, corpus.name) if named and data_dir is not None else None
+        scores = score(run.read_translations(corpus.name), corpus.target, raw_references=raw)
+        bleu[corpus.name] = {one.name: one.bleu for one in scores}
+        signatures |= {one.name: one.signature for one in scores}
+    history = module.history
+    best = max(history, key=lambda record: (record["dev_bleu"], record["step"]))  # the later of equals, like best.pt
+    return {
+        "encoding": module.settings.model.positions,
+        "data": module.settings.data,
+        "text": splits.digest,
+        "steps": int(history[-1]["step"]),
+        "seed": module.settings.training.seed,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "best_dev_bleu": best["dev_bleu"],
+        "best_step": int(best["step"]),
+        "bleu": bleu,
+        "signatures": signatures,
+        "train_seconds": round(sum(record["seconds"] for record in history), 1),
+        "train_cpu_seconds": round(sum(record["cpu_seconds"] for record in history), 1),
+        "tokens": int(sum(record["tokens"] for record in history)),
+        "left_out": module.train_text.dropped,
+        "threads": torch.get_num_threads(),
+        "settings": module.settings.as_dict(),
+    }
+
+
+class _TimeLimit(Callback):
+    """Stops the training at the first validation after the time limit."""
 
     def __init__(self, minutes: float | None) -> None:
         self.end = None if minutes is None else time.monotonic() + 60 * minutes
@@ -121,15 +163,15 @@ class _Deadline(Callback):
             trainer.should_stop = True
 
 
-class _Keep(Callback):
-    """Writes a checkpoint after every look, the weights if development BLEU is as good as ever, and what was seen."""
+class _Checkpoints(Callback):
+    """Writes the history and a checkpoint after every validation, and the weights if development BLEU is the best."""
 
-    def __init__(self, run: RunFolder) -> None:
+    def __init__(self, run: TranslationFolder) -> None:
         self.run = run
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
-        assert isinstance(pl_module, TranslationTask)
-        scores = [look["dev_bleu"] for look in pl_module.history]
+        assert isinstance(pl_module, TranslationModule)
+        scores = [record["dev_bleu"] for record in pl_module.history]
         if scores[-1] >= max(scores):
             with replacing(self.run.best) as temporary:
                 torch.save(pl_module.model.state_dict(), temporary)
@@ -138,43 +180,30 @@ class _Keep(Callback):
             trainer.save_checkpoint(temporary)
 
 
-def _test(
-    task: TranslationTask,
-    run: RunFolder,
-    splits: Splits,
-    progress: Callable[[str, int, int], None],
-    data_dir: Path | None,
-) -> dict[str, Any]:
-    model, vocabulary = run.load()
-    scores: dict[str, dict[str, float]] = {}
-    signatures: dict[str, str] = {}
-    for corpus in splits.tests:
-        if not run.translations(corpus.name).exists():
-            run.write_references(corpus.name, corpus.target)
-            run.write_translations(
-                corpus.name, translate(model, vocabulary, corpus.source, progress=partial(progress, corpus.name))
-            )
-        raw = read_raw_reference(data_dir, corpus.name) if data_dir is not None and task.run.data in DATASETS else None
-        found = score(run.read_translations(corpus.name), corpus.target, raw_references=raw)
-        scores[corpus.name] = {one.name: one.bleu for one in found}
-        signatures |= {one.name: one.signature for one in found}
-    looks = task.history
-    best = max(looks, key=lambda look: (look["dev_bleu"], look["step"]))  # the later of equals, as it was kept
-    return {
-        "encoding": task.run.model.positions,
-        "data": task.run.data,
-        "text": splits.digest,
-        "steps": int(looks[-1]["step"]),
-        "seed": task.run.training.seed,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "best_dev_bleu": best["dev_bleu"],
-        "best_step": int(best["step"]),
-        "bleu": scores,
-        "signatures": signatures,
-        "train_seconds": round(sum(look["seconds"] for look in looks), 1),
-        "train_cpu_seconds": round(sum(look["cpu_seconds"] for look in looks), 1),
-        "tokens": int(sum(look["tokens"] for look in looks)),
-        "left_out": task.train_text.dropped,
-        "threads": torch.get_num_threads(),
-        "settings": task.run.as_dict(),
-    }
+class _ValidationLog(Callback):
+    """Prints a line per validation."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        assert isinstance(pl_module, TranslationModule)
+        if dropped := pl_module.train_text.dropped:
+            limit = pl_module.settings.model.max_positions - 1
+            self.console.print(f"dropped {dropped:,} training pairs of more than {limit:,} pieces", highlight=False)
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        assert isinstance(pl_module, TranslationModule)
+        record = pl_module.history[-1]
+        self.console.print(
+            f"step {record['step']:,}: loss {record['loss']:.3f}, dev BLEU {record['dev_bleu']:.2f}, learning rate "
+            f"{record['learning_rate']:.1e}, {record['tokens'] / max(record['seconds'], 1e-9):,.0f} tokens/s",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def console_callbacks(console: Console) -> list[Callback]:
+    """Return callbacks that show a progress bar on a terminal, and print a line per validation."""
+    bars = [RichProgressBar(leave=False, console_kwargs={"stderr": True})] if console.is_terminal else []
+    return [*bars, _ValidationLog(console)]

@@ -54,8 +54,8 @@ def test_caps_may_be_as_large_as_their_type(cap):
 def test_columns_are_worked_on_piece_by_piece(monkeypatch):
     graph = random_graph(300, 0.01, 3, undirected=False)
     whole = ShortestPath()(graph).values
-    monkeypatch.setattr("gape.linalg.hops.ROOM", 64)
-    monkeypatch.setattr("gape.linalg.hops.TABLE_NODES", 10)
+    monkeypatch.setattr("gape.linalg.hops.GATHERED_WORDS", 64)
+    monkeypatch.setattr("gape.linalg.hops.MAX_TABLE_NODES", 10)
     assert torch.equal(ShortestPath()(graph).values, whole)
 
 

@@ -59,7 +59,7 @@ class RandomWalk(NodeEncoding):
         diagonals = PowerDiagonals(self.length, self.dtype)
         check_memory(
             self.memory,
-            (diagonals.small + diagonals.giant + 3) * largest**2 * self.dtype.itemsize,
+            (diagonals.baby + diagonals.giant + 3) * largest**2 * self.dtype.itemsize,
             f"RandomWalk on a graph of {largest} nodes, dense after a few steps,",
             "raise memory, or estimate with gape.encodings.estimate_random_walk",
         )

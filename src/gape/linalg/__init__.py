@@ -1,1 +1,1 @@
-"""Numerical routines on plain arrays; nothing here knows graphs or automata."""
+"""Numerical routines on plain arrays: eigenpairs, matrix powers, hop distances, hashing. No ``Graph`` here."""

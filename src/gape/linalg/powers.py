@@ -1,8 +1,8 @@
-r"""Diagonals of matrix powers from a few products.
+r"""Diagonals of matrix powers by baby steps and giant steps.
 
     diag(M^(i+j)) is the row sum of Mⁱ ∘ (Mʲ)ᵀ,
 
-so with the small steps M, …, Mᵇ and the giant steps Mᵇ, M²ᵇ, … every power up to ``length`` has its diagonal, at about
+so the baby steps M, …, Mᵇ and the giant steps Mᵇ, M²ᵇ, … give the diagonals of all powers up to ``length`` with about
 2√length products instead of length - 1: six instead of nineteen for 20.
 """
 
@@ -11,20 +11,20 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# Below so many nodes a product for each node costs more to call than to compute.
-SMALL = 64
+# From this many nodes on, one small product per node is faster than elementwise products; below, calls dominate.
+MIN_PRODUCT_NODES = 64
 
 
-def small_steps(length: int) -> int:
-    """The b that needs the fewest products: b - 1 for the small steps and ⌈length/b⌉ - 2 for the giant ones."""
+def baby_steps(length: int) -> int:
+    """Return the b with the fewest products: b - 1 for the baby steps and ⌈length/b⌉ - 2 for the giant steps."""
     return min(range(1, length + 1), key=lambda b: (b + max(0, -(-length // b) - 2), -b))
 
 
 class PowerDiagonals:
-    """Diagonals of M, M², …, M^length for batches of matrices, in memory that is allocated once.
+    """Computes the diagonals of M, M², …, M^length for batches of matrices, in a buffer allocated once.
 
     Args:
-        length: the highest power.
+        length: highest power.
         dtype: of the matrices.
 
     Example:
@@ -35,20 +35,20 @@ class PowerDiagonals:
 
     def __init__(self, length: int, dtype: torch.dtype) -> None:
         self.length = length
-        self.small = small_steps(length)
-        self.giant = -(-length // self.small) - 1
+        self.baby = baby_steps(length)
+        self.giant = -(-length // self.baby) - 1
         self._dtype = dtype
-        self._room: Tensor | None = None
+        self._buffer: Tensor | None = None
 
     def __call__(self, matrices: Tensor, *, symmetric: bool = False) -> Tensor:
-        """``[B, n, length]`` for ``matrices`` ``[B, n, n]``."""
-        read = self._elementwise if matrices.shape[1] < SMALL else self._by_products
-        return read(matrices, symmetric)
+        """Compute ``[B, n, length]`` from ``matrices`` ``[B, n, n]``."""
+        compute = self._elementwise if matrices.shape[1] < MIN_PRODUCT_NODES else self._by_products
+        return compute(matrices, symmetric)
 
     def _elementwise(self, matrices: Tensor, symmetric: bool) -> Tensor:
-        b = self.small
-        room = self._memory((2 * b + 2) * matrices.numel(), matrices.device).view(2 * b + 2, *matrices.shape)
-        steps, work, giants = room[:b], room[b : 2 * b], room[2 * b :]
+        b = self.baby
+        buffer = self._allocate((2 * b + 2) * matrices.numel(), matrices.device).view(2 * b + 2, *matrices.shape)
+        steps, work, giants = buffer[:b], buffer[b : 2 * b], buffer[2 * b :]
         steps[0] = matrices
         for i in range(1, b):
             torch.bmm(steps[i - 1], steps[0], out=steps[i])
@@ -64,11 +64,11 @@ class PowerDiagonals:
         return out.permute(1, 2, 0)
 
     def _by_products(self, matrices: Tensor, symmetric: bool) -> Tensor:
-        (graphs, n, _), b, g = matrices.shape, self.small, self.giant
-        # Row v of all powers side by side, [B, n, powers, n]: all row sums are one small product for each node.
-        room = self._memory((b + g) * matrices.numel(), matrices.device)
-        steps = room[: b * matrices.numel()].view(graphs, n, b, n)
-        giants = room[b * matrices.numel() :].view(graphs, n, g, n)
+        (graphs, n, _), b, g = matrices.shape, self.baby, self.giant
+        # Rows v of all powers are adjacent, [B, n, powers, n]: all row sums of a node are one small product.
+        buffer = self._allocate((b + g) * matrices.numel(), matrices.device)
+        steps = buffer[: b * matrices.numel()].view(graphs, n, b, n)
+        giants = buffer[b * matrices.numel() :].view(graphs, n, g, n)
         steps[:, :, 0] = matrices
         for i in range(1, b):
             torch.bmm(steps[:, :, i - 1], steps[:, :, 0], out=steps[:, :, i])
@@ -82,8 +82,8 @@ class PowerDiagonals:
             out[..., b:] = sums.view(graphs, n, -1)[..., : self.length - b]
         return out
 
-    def _memory(self, needed: int, device: torch.device) -> Tensor:
-        # Fresh memory costs the operating system more than a small product costs the processor.
-        if self._room is None or len(self._room) < needed:
-            self._room = torch.empty(needed, dtype=self._dtype, device=device)
-        return self._room[:needed]
+    def _allocate(self, needed: int, device: torch.device) -> Tensor:
+        # Allocating fresh memory takes longer than a small product.
+        if self._buffer is None or len(self._buffer) < needed:
+            self._buffer = torch.empty(needed, dtype=self._dtype, device=device)
+        return self._buffer[:needed]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gape.linalg.powers import PowerDiagonals, small_steps
+from gape.linalg.powers import PowerDiagonals, baby_steps
 
 
 @pytest.mark.parametrize("nodes", [1, 5, 70])
@@ -20,5 +20,5 @@ def test_diagonals_are_those_of_the_powers(nodes, length, symmetric):
 
 
 def test_twenty_powers_take_six_products():
-    b = small_steps(20)
+    b = baby_steps(20)
     assert b - 1 + -(-20 // b) - 2 == 6

@@ -107,7 +107,7 @@ def test_an_unsolvable_graph_is_named_and_nothing_is_written(capsys, folder):
     words = ("mixed.csv", "-e", "gape-star", "--on-singular", "raise", "-o", "pe.npz")
     _, err = run(capsys, *words, code=2)
     assert err.startswith("gape: graph broken cannot be encoded; singular: ")
-    assert "ask for --on-singular 'least_squares'" in err
+    assert "ask for on_singular='least_squares'" in err
     assert sorted(path.name for path in folder.iterdir()) == ["friends.csv", "mixed.csv"]
 
 
@@ -120,7 +120,7 @@ def test_a_graph_solved_by_least_squares_is_not_blamed_for_another(capsys, folde
 
 
 def test_parts_give_what_the_whole_gives(capsys, folder, monkeypatch):
-    monkeypatch.setattr("gape.cli.encoding_job.PART_SIZE", 4)
+    monkeypatch.setattr("gape.cli.encode_file.PART_SIZE", 4)
     graph, _ = by_hand()
     for name in ("gape", "rw"):
         run(capsys, "friends.csv", "-e", name, "-o", "pe.npy")
@@ -160,10 +160,10 @@ def test_a_seed_where_none_is_needed_is_mentioned(capsys, folder):
         ),
         (
             ("friends.csv", "-e", "gape", "--states", "few", "-o", "pe.csv"),
-            "gape: --states must be a whole number, got 'few'",
+            "gape: states must be a whole number, got 'few'",
         ),
-        (("friends.csv", "-e", "gape", "--states", "0", "-o", "pe.csv"), "gape: --states must be at least 1"),
-        (("friends.csv", "-e", "gape", "--damping", "-1", "-o", "pe.csv"), "gape: --damping must be"),
+        (("friends.csv", "-e", "gape", "--states", "0", "-o", "pe.csv"), "gape: states must be at least 1, got 0"),
+        (("friends.csv", "-e", "gape", "--damping", "-1", "-o", "pe.csv"), "gape: damping must be"),
         (("friends.csv", "-e", "gape", "--states", "-o", "pe.csv"), "--states needs a value"),
         (("friends.csv", "-e", "gape", "--states", "2", "--states", "3", "-o", "pe.csv"), "--states was given twice"),
         (("friends.csv", "more.csv", "-e", "gape", "-o", "pe.csv"), "expected one input file"),
@@ -175,10 +175,10 @@ def test_a_seed_where_none_is_needed_is_mentioned(capsys, folder):
         (("friends.csv", "-e", "gape", "-o", "friends.csv"), "friends.csv is the input too"),
         (("bad.csv", "-e", "gape", "-o", "pe.csv"), "bad.csv: 1 bad row. line 3, 'a': has 1 values"),
         (("friends.csv", "-e", "gape", "--readout", "pair", "-o", "pe.csv"), "write it to a .npz file"),
-        (("friends.csv", "-e", "lape", "-o", "pe.csv"), "set --symmetrize to walk edges both ways"),
-        (("friends.csv", "-e", "gape", "--labels", "3", "-o", "pe.csv"), "--labels 3 and --labelling 'one' do not go"),
-        (("friends.csv", "-e", "spd", "--memory", "1e-9", "-o", "pe.npz"), "or raise --memory"),
-        (("friends.csv", "-e", "spd", "--cap", "1", "-o", "pe.npz"), "gape: --cap must be at least 2, got 1"),
+        (("friends.csv", "-e", "lape", "-o", "pe.csv"), "set symmetrize=True to walk edges both ways"),
+        (("friends.csv", "-e", "gape", "--labels", "3", "-o", "pe.csv"), "labels=3 and labelling='one' do not go"),
+        (("friends.csv", "-e", "spd", "--memory", "1e-9", "-o", "pe.npz"), "or raise memory"),
+        (("friends.csv", "-e", "spd", "--cap", "1", "-o", "pe.npz"), "gape: cap must be at least 2, got 1"),
     ],
 )
 def test_mistakes_cost_one_line_and_leave_nothing_behind(capsys, folder, words, complaint):
@@ -253,7 +253,7 @@ def test_what_took_long_is_kept_and_found_again(capsys, folder, monkeypatch):
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 def test_what_is_no_file_is_refused_before_anything_is_computed(capsys, folder, monkeypatch, output, there, make):
     make(folder / there)
-    monkeypatch.setattr("gape.cli.encoding_job.read_graphs", None)
+    monkeypatch.setattr("gape.cli.encode_file.read_graphs", None)
     _, err = run(capsys, "friends.csv", "-e", "rw", "-o", output, code=2)
     assert err == f"gape: {there} is no file that could be replaced (a folder or a device); name another one\n"
 

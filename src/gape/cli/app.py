@@ -1,4 +1,4 @@
-"""The Typer application: one command a file, all joined here."""
+"""The Typer application: registers the commands, one file each, and turns errors into messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from gape.cli.figure import figure
 from gape.cli.runtime import runtime
 from gape.cli.table import table
 from gape.cli.translate import translate
-from gape.cli.wording import reword
 
 app = typer.Typer(
     name="gape",
@@ -31,7 +30,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-# Settings of the encoding are options that Typer does not know.
+# The settings of the encoding are options that Typer does not know.
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(encode)
 app.command()(encodings)
 app.command()(cache)
@@ -41,9 +40,9 @@ app.command()(figure)
 app.command()(runtime)
 app.add_typer(translate, name="translate")
 
-# The common ancestor of Typer's own complaints about arguments; which module it lives in depends on Typer's version.
+# The base class of Typer's usage errors; its module depends on Typer's version.
 _UsageError: Any = typer.BadParameter.__mro__[1]
-# What users can cause and mend: wrong values and files, unsolvable equations, an extra that is not installed.
+# Errors that users can fix: wrong values and files, unsolvable equations, an extra that is not installed.
 _USER_ERRORS = (ValueError, OSError, ArithmeticError, ImportError)
 _TRACEBACK = bool(os.environ.get("GAPE_TRACEBACK"))
 _INTERRUPTED = 130
@@ -61,12 +60,12 @@ def _root(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 when all went well, 2 with one line on stderr when the user can mend it.
+    """Run the command line and exit: 0 on success, 2 with a message on stderr for errors that the user can fix.
 
-    ``GAPE_TRACEBACK=1`` shows where an error came from.
+    ``GAPE_TRACEBACK=1`` shows the traceback of an error.
     """
     if arguments is None:
-        # Asked to end, as batch systems do, it still takes away half-written files and the processes it started.
+        # On SIGTERM, as batch systems send it, still remove half-written files and end worker processes.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         with warnings.catch_warnings():
@@ -79,8 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except _USER_ERRORS as error:
         if _TRACEBACK:
             raise
-        # Every command that reads data sets has this option.
-        _fail(reword(str(error) or type(error).__name__, {"data_dir": "--data-dir"}))
+        _fail(str(error) or type(error).__name__)
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     if code == _INTERRUPTED:  # some versions of Typer turn the exception into the code
@@ -96,7 +94,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """In place of Python's two lines with a path in the middle of the library."""
+    """Show a warning in one line, without the path and source line that Python adds."""
     typer.echo(f"gape: warning: {message}", err=True)
 
 

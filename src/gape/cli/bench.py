@@ -1,4 +1,4 @@
-"""``gape bench``: train and compare."""
+"""``gape bench``: train the graph transformer with different encodings and compare them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gape._internal.files import check_writable
-from gape.cli.extras import needs
-from gape.cli.options import DataDir, Results, Runs
+from gape.cli.options import DataDir, Results, Runs, needs
 
 if TYPE_CHECKING:
     from gape.experiments.graph_tasks.cell import Cell
@@ -39,7 +38,10 @@ def bench(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="key=value, other than the paper's: lr=1e-3, encoding.states=8, data.test=2000."),
+        typer.Option(
+            "--set",
+            help="key=value: change a setting, such as lr=1e-3, encoding.states=8, data.test=2000.",
+        ),
     ] = None,
     queue: Annotated[
         Path | None,
@@ -48,32 +50,31 @@ def bench(
             help="Run the cells of a file: lines of TASK ENCODING \\[seed=N] \\[minutes=M] \\[key=value ...]."
         ),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Cells side by side, one process and one thread each.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Cells at a time, one process and one thread each.")] = 1,
     devices: Annotated[int, typer.Option(help="Processes that train one cell together (DDP).")] = 1,
     max_minutes: Annotated[
-        float | None, typer.Option(help="End the training of a cell after so long; its result says so.")
+        float | None, typer.Option(help="Time limit per cell, in minutes; the result records it.")
     ] = None,
     data_dir: DataDir = None,
     out: Runs = Path("runs"),
     collect: Annotated[
-        bool, typer.Option("--collect", help="Write the results of all runs to --results, a line each, too.")
+        bool, typer.Option("--collect", help="Write the results of all runs to --results, one line each.")
     ] = False,
     results: Results = Path("results"),
-    missing: Annotated[
-        bool, typer.Option("--missing", help="Leave out cells whose result --results has: run what a table lacks.")
-    ] = False,
-    list_: Annotated[bool, typer.Option("--list", help="Name the cells that would be run, and run none.")] = False,
+    missing: Annotated[bool, typer.Option("--missing", help="Run only cells without a result in --results.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the cells and run none.")] = False,
     short: Annotated[
-        bool, typer.Option("--short", help="CYCLES with few graphs on a short schedule: minutes, not the real thing.")
+        bool, typer.Option("--short", help="CYCLES with fewer test graphs on a short schedule: a try in minutes.")
     ] = False,
     report: Annotated[
-        Path | None, typer.Option(help="Print the table, and write a page with it, learning curves and encodings.")
+        Path | None,
+        typer.Option(help="Print the table, and write an HTML page with learning curves."),
     ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files.")] = False,
 ) -> None:
-    """Train the paper's graph transformer with and without encodings, and compare.
+    """Train the paper's graph transformer with different encodings, and compare them.
 
-    Finished cells are skipped and interrupted ones go on. Tables: gape table graph-performance
+    Finished cells are skipped, interrupted ones resume. For the table: gape table graph-performance
 
     Example: gape bench cycles --encoding none,rw,lape,gape --seeds 4 --jobs 2
     """
@@ -83,7 +84,7 @@ def bench(
     if queue is not None and tasks:
         raise ValueError(f"give tasks or a queue, got {' '.join(tasks)} and {queue}")
     if queue is None and not tasks and not collect:
-        raise ValueError("which task? For example: gape bench cycles --encoding none,rw,lape,gape")
+        raise ValueError("a task is needed, for example: gape bench cycles --encoding none,rw,lape,gape")
     pairs = parse_pairs(set_ or [])
     if short:
         if queue is not None or tasks != ["cycles"]:
@@ -136,7 +137,7 @@ def _check_report(report: Path, *, one_task: bool, missing: bool) -> None:
 
 
 def _queued(queue: Path, max_minutes: float | None, unfit: dict[str, object]) -> list[Cell]:
-    """The cells of a file, which says itself what other options say."""
+    """Read the cells of a file; options that its lines replace are refused."""
     from gape.experiments.graph_tasks.cell import read_cells
 
     if given := [option for option, value in unfit.items() if value]:
@@ -158,7 +159,7 @@ def _grid(
 def _report(
     report: Path, cells: list[Cell], pairs: dict[str, str], found: list[dict[str, Any]], options: RunOptions
 ) -> None:
-    """Print the table of one task, and write its page."""
+    """Print the table of one task, and write its HTML page."""
     from gape.experiments.report.page import write_report
     from gape.experiments.report.render import render
     from gape.experiments.report.table import comparison

@@ -1,4 +1,4 @@
-"""``gape cache``: how much is kept of what was computed before, and away with it."""
+"""``gape cache``: show or clear the cache of encodings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 
 def cache(
-    clear: Annotated[bool, typer.Option("--clear", help="Remove all encodings that are kept.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all cached encodings.")] = False,
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -18,7 +18,7 @@ def cache(
         ),
     ] = None,
 ) -> None:
-    """Show the cache of encodings: where it is, how many there are, how large they are; or clear it."""
+    """Show the folder, number and size of the cached encodings, or clear them."""
     from gape.encodings.store import Store
 
     store = Store(folder)

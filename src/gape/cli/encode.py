@@ -1,14 +1,17 @@
-"""``gape encode``: a file with graphs in, a file with encodings out."""
+"""``gape encode``: read graphs from a file, write their encodings to another."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gape.cli.settings import option, split_words
-from gape.cli.wording import in_shell_words
+from gape.cli.options import option_name
+
+_NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d)")
 
 
 def encode(
@@ -21,34 +24,30 @@ def encode(
             "mtx); PyG .pt; csv with a column smiles.",
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to: .parquet, .csv, .npz or .npy.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output file: .parquet, .csv, .npz or .npy.")],
     encoding: Annotated[str, typer.Option("--encoding", "-e", help="Name of the encoding, see `gape encodings`.")],
     seed: Annotated[int | None, typer.Option(help="Seed of encodings that draw random numbers.")] = None,
-    undirected: Annotated[
-        bool, typer.Option("--undirected", help="Take every edge in both directions, whichever of them the file has.")
-    ] = False,
-    cache: Annotated[
-        bool, typer.Option(help="Keep what took long to compute, and look there first; see `gape cache`.")
-    ] = True,
+    undirected: Annotated[bool, typer.Option("--undirected", help="Take every edge in both directions.")] = False,
+    cache: Annotated[bool, typer.Option(help="Reuse and store slow encodings; see `gape cache`.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no summary.")] = False,
 ) -> None:
-    """Encode the nodes of graphs. Settings of the encoding are options too: --states 32 --damping 0.02.
+    """Encode the nodes of graphs. The settings of the encoding are options: --states 32 --damping 0.02.
 
     Example: gape encode graph.csv --encoding gape --states 32 -o pe.parquet
     """
-    from gape.cli.encoding_job import run
+    from gape.cli.encode_file import encode_file
     from gape.encodings.registry import make, settings_of
 
     known = settings_of(encoding)
     flags = {setting.name for setting in known if isinstance(setting.default, bool)}
-    files, settings = split_words([source, *context.args], flags)
+    files, settings = split_arguments([source, *context.args], flags)
     if len(files) != 1:
         raise ValueError(f"expected one input file, got {' '.join(files) or 'none'}; see `gape encode --help`")
-    options = {setting.name: option(setting.name) for setting in known}
+    options = {setting.name: option_name(setting.name) for setting in known}
     for name in settings:
         if name not in options:
             raise ValueError(
-                f"no such option: {option(name)}; {encoding} has the settings {', '.join(options.values())} (see "
+                f"no such option: {option_name(name)}; {encoding} has the settings {', '.join(options.values())} (see "
                 f"`gape encodings {encoding}`), and for the rest see `gape encode --help`"
             )
     notes = []
@@ -57,15 +56,51 @@ def encode(
             settings["seed"] = str(seed)
         else:
             notes.append(f"{encoding} draws no random numbers, so --seed changes nothing")
-    with in_shell_words(options):
-        made = make(encoding, **settings)
-    run(
+    encode_file(
         Path(files[0]),
         output,
         encoding,
-        made,
-        undirect=undirected,
+        make(encoding, **settings),
+        both_directions=undirected,
         cache=cache,
         quiet=quiet,
         notes=notes,
     )
+
+
+def split_arguments(words: Sequence[str], flags: Collection[str]) -> tuple[list[str], dict[str, str]]:
+    """Split command-line words into files and settings, the latter as text.
+
+    Settings are given as ``--on-singular raise`` or ``--on-singular=raise``; those in ``flags`` need no value and have
+    a ``--no-`` form.
+
+    >>> split_arguments(["graph.csv", "--states", "8", "--relative", "--no-fast", "--damping=-1"], {"relative", "fast"})
+    (['graph.csv'], {'states': '8', 'relative': 'true', 'fast': 'false', 'damping': '-1'})
+    """
+    files: list[str] = []
+    settings: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-") or word == "-":
+            files.append(word)
+            continue
+        name, equals, value = word.lstrip("-").partition("=")
+        name = name.replace("-", "_")
+        if not word.startswith("--") or not name:
+            raise ValueError(f"no such option: {word}; see `gape encode --help`")
+        if not equals:
+            if name in flags:
+                value = rest.pop(0) if rest and rest[0].lower() in ("true", "false") else "true"
+            elif name.removeprefix("no_") in flags:
+                name, value = name.removeprefix("no_"), "false"
+            elif rest and (not rest[0].startswith("-") or _NEGATIVE_NUMBER.match(rest[0])):
+                value = rest.pop(0)
+            else:
+                raise ValueError(f"{word} needs a value, such as {word} 1; see `gape encode --help`")
+        if name in settings:
+            raise ValueError(
+                f"{option_name(name)} was given twice, as {settings[name]!r} and as {value!r}; give it once"
+            )
+        settings[name] = value
+    return files, settings

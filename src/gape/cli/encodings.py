@@ -1,4 +1,4 @@
-"""``gape encodings``: all encodings and their settings."""
+"""``gape encodings``: list the encodings and explain their settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gape.cli.settings import option
+from gape.cli.options import option_name
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,7 +25,7 @@ def encodings(
             console.print(table)
     else:
         console.print(_overview())
-        console.print("Every setting of one explained: gape encodings NAME", highlight=False)
+        console.print("For the settings of one encoding: gape encodings NAME", highlight=False)
 
 
 def _overview() -> Table:
@@ -43,7 +43,7 @@ def _overview() -> Table:
         else:
             what = _plain(registry.summary(name))
         first.setdefault(kind, name)
-        table.add_row(name, what, " ".join(f"{option(key)} {_shown(value)}" for key, value in settings.items()))
+        table.add_row(name, what, " ".join(f"{option_name(key)} {_shown(value)}" for key, value in settings.items()))
     return table
 
 
@@ -57,7 +57,7 @@ def _explained(name: str) -> Table:
     table = Table("setting", "default", "meaning", title=title, title_justify="left")
     for setting in registry.settings_of(name):
         choices = f"One of {', '.join(map(str, setting.choices))}: " if setting.choices else ""
-        table.add_row(option(setting.name), _shown(setting.default), escape(choices + _plain(setting.help)))
+        table.add_row(option_name(setting.name), _shown(setting.default), escape(choices + _plain(setting.help)))
     return table
 
 

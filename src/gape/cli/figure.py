@@ -1,4 +1,4 @@
-"""``gape figure``: the paper's figures."""
+"""``gape figure``: draw the paper's figures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gape.cli.extras import needs
+from gape.cli.options import needs
 
 
 @needs("bench")
@@ -16,7 +16,7 @@ def figure(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A .png, .pdf or .html file. Default: all three in --folder.")
     ] = None,
-    folder: Annotated[Path, typer.Option(help="Where to, without --output.")] = Path("figures"),
+    folder: Annotated[Path, typer.Option(help="Output folder, without --output.")] = Path("figures"),
 ) -> None:
     """Draw a figure of the paper, for print (PNG, PDF) and as an interactive page (HTML).
 

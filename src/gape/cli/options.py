@@ -1,7 +1,9 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the check for optional packages."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +11,7 @@ import typer
 
 DataDir = Annotated[
     Path | None,
-    typer.Option(exists=True, file_okay=False, help="Folder with real data. Default: the variable GAPE_DATA."),
+    typer.Option(exists=True, file_okay=False, help="Folder with real data. Default: $GAPE_DATA."),
 ]
 _RUNS, _RESULTS = Path("runs"), Path("results")
 Runs = Annotated[Path, typer.Option(help="Folder of the runs.")]
@@ -17,7 +19,7 @@ Results = Annotated[Path, typer.Option(help="Folder of collected results.")]
 
 
 def check_folders(named: dict[str, Path]) -> None:
-    """Refuse a folder that was named and is not there; those of the default names may come into being later.
+    """Refuse a missing folder that was named; folders with the default names may be created later.
 
     >>> check_folders({"--runs": Path("runs"), "--results": Path("/no/such")})
     Traceback (most recent call last):
@@ -26,3 +28,33 @@ def check_folders(named: dict[str, Path]) -> None:
     for option, folder in named.items():
         if folder not in (_RUNS, _RESULTS) and not folder.is_dir():
             raise FileNotFoundError(f"{option}: there is no folder {folder}")
+
+
+def option_name(setting: str) -> str:
+    """Return the option of a setting.
+
+    >>> option_name("on_singular")
+    '--on-singular'
+    """
+    return f"--{setting.replace('_', '-')}"
+
+
+@contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """Name the extra to install if an import inside fails; also a decorator of commands.
+
+    Example:
+        >>> with needs("bench"):
+        ...     import no_such_package
+        Traceback (most recent call last):
+        ImportError: no_such_package is not installed: pip install 'gape[bench]'
+    """
+    try:
+        yield
+    except ImportError as error:
+        # Errors that the library raises itself have the failed import as their cause.
+        missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__
+        package = (missing.name or "").partition(".")[0] if isinstance(missing, ModuleNotFoundError) else ""
+        if package in ("", "gape"):
+            raise
+        raise ImportError(f"{package} is not installed: pip install 'gape[{extra}]'") from error

@@ -1,4 +1,4 @@
-"""``gape runtime``: the runtime table, measured on this machine."""
+"""``gape runtime``: measure the runtime of encodings on this machine."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from typing import Annotated
 
 import typer
 
-from gape.cli.extras import needs
-from gape.cli.options import DataDir
+from gape.cli.options import DataDir, needs
 
 
 @needs("bench")
 def runtime(
     data_dir: DataDir = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Small inputs: a check that it runs, not a measurement.")] = (
+    quick: Annotated[bool, typer.Option("--quick", help="Small inputs: a check that it works, not a measurement.")] = (
         False
     ),
-    states: Annotated[list[int] | None, typer.Option(help="Number of states; give it several times.")] = None,
+    states: Annotated[list[int] | None, typer.Option(help="Number of states of GAPE; may be repeated.")] = None,
 ) -> None:
-    """Measure how long encodings take, side by side with what people use today."""
+    """Measure how long encodings take, and how long common implementations in SciPy, NumPy, PyG and NetworkX take."""
     from gape.experiments.runtime.measurement import main
 
     main(data_dir=data_dir, quick=quick, states=tuple(states) if states else None)

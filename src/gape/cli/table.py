@@ -1,4 +1,4 @@
-"""``gape table``: the paper's tables, ours beside theirs."""
+"""``gape table``: print the paper's tables with our figures and the paper's."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gape._internal.files import check_writable, replacing
-from gape.cli.extras import needs
-from gape.cli.options import DataDir, Results, Runs, check_folders
+from gape.cli.options import DataDir, Results, Runs, check_folders, needs
 
 if TYPE_CHECKING:
     from gape.experiments.report.table import Table
@@ -26,11 +25,11 @@ def table(
         ),
     ] = "graph-performance",
     format_: Annotated[
-        str, typer.Option("--format", help="text, markdown, brief (Markdown, a line a row), latex or csv.")
+        str, typer.Option("--format", help="text, markdown, brief (Markdown, one line per row), latex or csv.")
     ] = "text",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table to a file.")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the figures, too: a .png, .pdf or .html file. For tables of graph tasks.")
+        Path | None, typer.Option(help="Also draw the figures, for tables of graph tasks: a .png, .pdf or .html file.")
     ] = None,
     task: Annotated[str | None, typer.Option(help="Columns, separated by commas.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Rows, separated by commas.")] = None,
@@ -38,8 +37,7 @@ def table(
         list[str] | None,
         typer.Option(
             "--set",
-            help="\\[TASK:]key=value, one for every setting that differs from the paper's: show the runs that "
-            "differ in exactly these.",
+            help="\\[TASK:]key=value: show the runs with exactly these settings other than the paper's.",
         ),
     ] = None,
     runs: Runs = Path("runs"),
@@ -48,12 +46,12 @@ def table(
         bool,
         typer.Option(
             "--measure",
-            help="graph-runtime: measure first (on --task alone if given), and keep the times in --results.",
+            help="For graph-runtime: measure first (on --task if given), and store the times in --results.",
         ),
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Print a table of the paper with our figures beside the paper's; what was not run is missing.
+    """Print a table of the paper with our figures and the paper's; cells that were not run are missing.
 
     Example: gape table graph-performance --task cycles,csl --format markdown
     """
@@ -70,9 +68,9 @@ def table(
     check_folders({"--runs": runs, "--results": results} if not measure else {"--runs": runs})
     if not measure and not results.is_dir() and not runs.is_dir():
         raise FileNotFoundError(
-            f"there is no folder {results} and no folder {runs} here, so there are no figures of ours to show: train "
-            f"with `gape bench`, which fills {runs}, or with `gape translate rows`, or name the folder results of a "
-            f"checkout by --results"
+            f"there is no folder {results} and no folder {runs} here, so there are no figures to show: train with "
+            f"`gape bench`, which fills {runs}, or with `gape translate rows`, or give the folder results of a "
+            f"checkout to --results"
         )
     if measure and name != "graph-runtime":
         raise ValueError(f"--measure is for graph-runtime, got {name}; its figures come from training")
@@ -119,7 +117,7 @@ def table(
 def _of_training(
     name: str, tasks: list[str] | None, rows: list[str] | None, words: list[str], runs: Path, results: Path
 ) -> Table:
-    """A table of graph tasks; what it leaves out is said."""
+    """Make a table of graph tasks; print what it leaves out to stderr."""
     from gape.experiments.graph_tasks.protocol import TASKS, task_protocol
     from gape.experiments.graph_tasks.results import count_replaced, latest, matches_current_protocol, read_results
     from gape.experiments.report.layouts import layout
@@ -136,8 +134,8 @@ def _of_training(
     made = comparison(name, found, overrides, tasks, rows)
     if number := count_replaced(collected, everything):
         typer.echo(
-            f"{number} results of {runs} stand in the place of older ones in {results}; --runs {results} shows "
-            f"those of {results} alone",
+            f"{number} results of {runs} replace older ones in {results}; --runs {results} shows only those of "
+            f"{results}",
             err=True,
         )
     if name == "graph-performance" and (others := other_settings(layout(name, tasks, rows), found, overrides)):
@@ -148,7 +146,8 @@ def _of_training(
 
 
 def _by_task(words: list[str], tasks: list[str]) -> dict[str, dict[str, str]]:
-    """
+    """Parse ``[TASK:]key=value`` words into overrides per task.
+
     >>> _by_task(["max_epochs=9", "pattern:train_fraction=0.1"], ["csl", "pattern"])
     {'csl': {'max_epochs': '9'}, 'pattern': {'max_epochs': '9', 'train_fraction': '0.1'}}
     """

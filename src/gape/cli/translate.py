@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gape.cli.extras import needs
-from gape.cli.options import DataDir
+from gape.cli.options import DataDir, needs
 
 if TYPE_CHECKING:
     from gape.experiments.translation.rows import Session

@@ -35,12 +35,14 @@ def missing_file(
         tried: how the download failed, if there was one.
 
     >>> print(missing_file("zinc", None, ["zinc12k/zinc12k.npz"], "PyG downloads molecules.zip to X."))
-    no files for data set 'zinc'. No data folder was given: pass data_dir=… or set GAPE_DATA.
+    no files for data set 'zinc'. No data folder was given: set data_dir (--data-dir) or the variable GAPE_DATA.
     Put there one of: zinc12k/zinc12k.npz
     Or go online: PyG downloads molecules.zip to X.
     """
     where = (
-        f"Looked in {folder}." if folder is not None else "No data folder was given: pass data_dir=… or set GAPE_DATA."
+        f"Looked in {folder}."
+        if folder is not None
+        else "No data folder was given: set data_dir (--data-dir) or the variable GAPE_DATA."
     )
     failed = "" if tried is None else f"A download was tried and failed: {tried}\n"
     return FileNotFoundError(

@@ -47,7 +47,7 @@ def test_bench_trains_side_by_side_reports_collects_and_skips(capsys, tmp_path, 
 
 def test_bench_refuses_what_makes_no_sense(capsys, tmp_path):
     for words, message in (
-        (("bench",), "which task?"),
+        (("bench",), "a task is needed"),
         (("bench", "cycle"), "there is no task 'cycle'"),
         (("bench", "csl", "-e", "nope"), "there is no encoding 'nope'; there are none, lape"),
         (("bench", "csl", "--set", "lrr=1"), "there is no setting 'lrr'"),
@@ -202,7 +202,7 @@ def test_runs_that_stand_in_for_collected_results_are_counted(capsys, tmp_path):
     path.write_text(json.dumps(record))
     words = ("table", "directed", "--results", str(results), "--runs")
     assert "1 results of" in answer(capsys, *words, str(tmp_path / "runs"))[2]
-    assert "stand in the place" not in answer(capsys, *words, str(results))[2]
+    assert "replace older ones" not in answer(capsys, *words, str(results))[2]
 
 
 def test_a_column_whose_runs_all_have_other_settings_says_how_to_see_them(capsys):

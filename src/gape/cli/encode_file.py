@@ -1,11 +1,10 @@
-"""What ``gape encode`` does once it is clear what is wanted: read, encode part by part, write, sum up."""
+"""The work of ``gape encode``: read graphs, encode them in parts, write the file, print a summary."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from gape.cli.settings import option
-from gape.cli.wording import in_shell_words
 from gape.encodings.base import Encoding
 from gape.encodings.pairs import Pairs
 from gape.encodings.store import Store
@@ -26,22 +23,33 @@ from gape.io.undirected import undirected
 from gape.io.write import check_output, output_files, write_encoding
 from gape.solvers.solution import AlgebraicOnlyWarning, SolveError, Status
 
-# Graphs are encoded in runs of about so many nodes and edges, so that the bar moves and all processors have work.
+# Nodes and edges per part: small enough for the bar to move, large enough to keep all processors busy.
 PART_SIZE = 1 << 18
 
 
-def run(
+def encode_file(
     source: Path,
     output: Path,
     name: str,
     encoding: Encoding,
     *,
-    undirect: bool,
+    both_directions: bool,
     cache: bool,
     quiet: bool,
     notes: list[str],
 ) -> None:
-    """Read ``source``, encode its graphs and write ``output``."""
+    """Read ``source``, encode its graphs and write ``output``.
+
+    Args:
+        source: the graph file.
+        output: the file of encodings.
+        name: of the encoding, for columns and messages.
+        encoding: its settings.
+        both_directions: take every edge in both directions.
+        cache: reuse and store slow encodings.
+        quiet: no progress bar and no summary.
+        notes: lines for the summary.
+    """
     check_output(output, encoding.pairwise)
     for file in output_files(output):
         if file.exists() and source.exists() and file.samefile(source):
@@ -51,26 +59,24 @@ def run(
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
         task = progress.add_task(f"reading {source.name}", total=None)
         named = read_graphs(source)
-        if undirect:
+        if both_directions:
             named = undirected(named)
         progress.reset(task, description=f"encoding ({name})", total=named.graph.num_graphs)
         counts: Counter[Status] = Counter()
         found = []
-        # Pairs are limited in memory by all graphs together, so they are encoded together.
-        options = {setting.name: option(setting.name) for setting in fields(encoding)} | {"undirected": "--undirected"}
+        # The memory limit of pairs is for all graphs together, so they are encoded together.
         for part, first in [(named.graph, 0)] if encoding.pairwise else _parts(named.graph):
-            with in_shell_words(options):
-                found.append(_encode(part, encoding, Store() if cache else None, counts, named, first))
+            found.append(_encode(part, encoding, Store() if cache else None, counts, named, first))
             progress.advance(task, part.num_graphs)
         values = _join(found)
         progress.reset(task, description=f"writing {output.name}", total=None)
         write_encoding(output, values, named, name=name.replace("-", "_"), settings=f"{name}: {encoding!r}")
     if not quiet:
-        _sum_up(output, name, values, named, counts, [*named.notes, *notes])
+        _print_summary(output, name, values, named, counts, [*named.notes, *notes])
 
 
 def _parts(graph: Graph) -> Iterator[tuple[Graph, int]]:
-    """Runs of whole graphs, and the number of the first graph of each."""
+    """Yield parts of whole graphs, each with the index of its first graph."""
     if graph.num_graphs == 1:
         yield graph, 0
         return
@@ -88,7 +94,7 @@ def _encode(
 ) -> torch.Tensor | Pairs:
     if not hasattr(encoding, "solve"):
         return store.encode(part, encoding) if store is not None else encoding(part)  # type: ignore[no-any-return]
-    # Encodings that solve an equation come with a certificate, which the store does not keep.
+    # Encodings that solve an equation have certificates, which the cache does not store.
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AlgebraicOnlyWarning)  # the summary says it
@@ -107,7 +113,7 @@ def _join(found: list[Any]) -> torch.Tensor | Pairs:
     return torch.cat(found)
 
 
-def _sum_up(
+def _print_summary(
     output: Path,
     name: str,
     values: torch.Tensor | Pairs,
@@ -126,7 +132,7 @@ def _sum_up(
     for names in output_files(output)[1:]:
         typer.echo(f"{names}: the names of the nodes, line by line")
     if counts:
-        # These are all: a graph that could not be solved has ended the command.
+        # There are no other statuses here: a graph that could not be solved has ended the command.
         typer.echo(
             f"certificates: {counts[Status.RUN_SUM]:,} converged (sum over all runs), "
             f"{counts[Status.ALGEBRAIC]:,} algebraic only, {counts[Status.LEAST_SQUARES]:,} singular (least squares)"

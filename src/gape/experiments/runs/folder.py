@@ -72,7 +72,8 @@ class RunFolder:
         """Raise an error that quotes the changes since the run was started, if there are any."""
         if changes:
             raise ValueError(
-                f"{self.path} holds a run with other settings: {', '.join(changes)}; remove it, or choose another folder"
+                f"{self.path} holds a run with other settings: {', '.join(changes)}; remove it, or choose another "
+                "folder"
             )
 
     def result(self) -> Record | None:
@@ -85,7 +86,7 @@ class RunFolder:
         write_record(self.path / "result.json", result)
 
     def add_versions(self) -> list[dict[str, str]]:
-        """Record the current versions in ``versions.json``; return those of all sessions, each once, the last one last."""
+        """Add the current versions to ``versions.json``; return those of all sessions, each once, the last one last."""
         path = self.path / "versions.json"
         record = read_record(path) if path.exists() else {}
         # Earlier files call the list "sittings", or hold the versions of one session without a list.

@@ -1,4 +1,4 @@
-"""Graphs that the tests of encodings share, and encodings with settings small enough for them."""
+"""Graphs shared by the tests of encodings, and encodings with settings small enough for them."""
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ SMALL = {"gape": {"states": 6}, "sinusoidal": {"width": 6}}
 
 
 def encoding(name: str, **settings):
-    """The encoding of that name in float64 where it is real, with few features."""
+    """Make the encoding of that name with few features, in float64 unless it has integers."""
     settings = {**SMALL.get(name.split("-")[0], {}), **settings}
     if name not in ("spd", "degree"):
         settings.setdefault("dtype", "float64")
@@ -24,7 +24,7 @@ def every_encoding(**settings):
 
 
 def random_graph(nodes: int, probability: float, seed: int, *, undirected=True, weighted=False, loops=False) -> Graph:
-    """A random graph whose eigenvalues are simple once it is weighted."""
+    """Draw a random graph; if weighted, its eigenvalues are simple."""
     generator = np.random.default_rng([nodes, seed])
     joined = generator.random((nodes, nodes)) < probability
     if undirected:
@@ -39,18 +39,18 @@ def random_graph(nodes: int, probability: float, seed: int, *, undirected=True, 
 
 
 def batch_of(*, undirected=True, weighted=False) -> list[Graph]:
-    """Graphs of several sizes, two of the same size, one with a single node, one with none, one without edges."""
+    """Make graphs of several sizes: two of the same size, one of a single node, one empty, one without edges."""
     shapes = [(7, 0.5), (1, 0.0), (12, 0.3), (7, 0.4), (0, 0.0), (2, 1.0), (4, 0.0), (20, 0.25)]
     return [random_graph(n, p, seed, undirected=undirected, weighted=weighted) for seed, (n, p) in enumerate(shapes)]
 
 
 def permuted(graph: Graph, order: torch.Tensor) -> Graph:
-    """The same graph with node ``order[i]`` as number i."""
+    """Permute the nodes: node ``order[i]`` becomes number i."""
     place = torch.empty_like(order)
     place[order] = torch.arange(len(order))
     return Graph(place[graph.edge_index], graph.num_nodes, edge_weight=graph.edge_weight)
 
 
 def rows(result) -> torch.Tensor:
-    """The numbers of an encoding of nodes or pairs."""
+    """Return the values of an encoding of nodes or pairs."""
     return result.values if hasattr(result, "sizes") else result

@@ -5,6 +5,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse.csgraph
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,3 +136,16 @@ def test_pairs_pad_and_come_apart():
     assert repr(pairs) == "Pairs(graphs=8, each=[n, n], dtype=torch.int32)"
     with pytest.raises(ValueError, match="have 4 pairs, got 3 values"):
         Pairs(torch.zeros(3), torch.tensor([2]))
+
+
+def test_shortest_paths_of_a_long_path_take_no_cubic_time():
+    # Floyd–Warshall would take 8·10⁹ steps here.
+    distances = ShortestPath(cap=5000)(sequence_graph("path", 2000)).matrices()[0]
+    places = torch.arange(2000)
+    assert torch.equal(distances.long(), (places[:, None] - places).abs())
+    graph = random_graph(700, 0.002, 1, undirected=False)
+    weights = np.zeros((700, 700))
+    weights[tuple(graph.edge_index.numpy())] = 1
+    other = scipy.sparse.csgraph.shortest_path(weights, unweighted=True)
+    ours = ShortestPath(cap=300)(graph).matrices()[0].numpy()
+    assert np.array_equal(ours, np.where(np.isinf(other), 300, other))

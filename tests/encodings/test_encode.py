@@ -9,12 +9,10 @@ import torch
 from torch_geometric.data import Batch, Data, InMemoryDataset
 
 import gape
-from gape import Graph
 from gape.encodings import (
     GAPE,
     Pairs,
     RandomWalk,
-    estimate_random_walk,
     make,
     names,
     sequence_graph,
@@ -126,58 +124,3 @@ def test_settings_of_a_preset_show_what_it_sets():
     defaults = {setting.name: setting.default for setting in settings_of("gape-star-20")}
     assert (defaults["labels"], defaults["transition"], defaults["damping"]) == (20, "stochastic", 1.0)
     assert next(s for s in settings_of("gape") if s.name == "readout").choices == ("node", "closed", "pair")
-
-
-def test_random_walk_refuses_large_graphs_and_names_the_way_out():
-    graph = Graph.from_edges([(i, i + 1) for i in range(60_000)], undirected=True)
-    with pytest.raises(ValueError, match=r"60001 nodes.* needs .* GiB .*estimate_random_walk"):
-        RandomWalk()(graph)
-
-
-@pytest.mark.parametrize("undirected", [True, False])
-def test_the_standard_error_of_an_estimate_is_one(undirected):
-    # Over many seeds: errors divided by what is stated of them have mean 0 and variance 1.
-    graph = random_graph(30, 0.15, 2, undirected=undirected)
-    exact = RandomWalk(5, dtype=torch.float64)(graph)
-    found = [estimate_random_walk(graph, 5, samples=256, seed=seed) for seed in range(20)]
-    error = torch.stack([one.values - exact for one in found])
-    stated = torch.stack([one.standard_error for one in found])
-    assert bool((error[stated < 1e-12].abs() < 1e-12).all())
-    ratio = error[stated >= 1e-12] / stated[stated >= 1e-12]
-    assert abs(float(ratio.mean())) < 0.1
-    assert 0.85 < float(ratio.std()) < 1.15
-    assert float((ratio.abs() < 2).double().mean()) > 0.93
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"length": 2.5}, r"length must be a whole number, got 2\.5"),
-        ({"length": 0}, "length must be at least 1, got 0"),
-        ({"samples": 40.0}, r"samples must be a whole number, got 40\.0"),
-    ],
-)
-def test_settings_of_an_estimate_are_whole_numbers(settings, message):
-    with pytest.raises(ValueError, match=message):
-        estimate_random_walk(random_graph(5, 0.5, 0), **settings)
-
-
-def test_too_few_samples_to_tell_their_error_are_refused():
-    with pytest.raises(ValueError, match="samples must be at least 32, got 8"):
-        estimate_random_walk(random_graph(5, 0.5, 0), 3, samples=8)
-    with pytest.raises(ValueError, match=r"seed must be a whole number, got 0\.5"):
-        estimate_random_walk(random_graph(5, 0.5, 0), 3, seed=0.5)
-    assert estimate_random_walk(random_graph(5, 0.5, 0), 3, samples=32, seed=2**62).values.shape == (5, 3)
-
-
-@pytest.mark.parametrize("undirected", [True, False])
-def test_estimated_random_walk_is_right_within_its_standard_error(undirected):
-    graph = random_graph(40, 0.15, 2, undirected=undirected, weighted=True)
-    exact = RandomWalk(10, dtype=torch.float64)(graph)
-    found = estimate_random_walk(graph, 10, samples=1000, seed=1)
-    error = (found.values - exact).abs() / (found.standard_error + 1e-12)
-    assert float(error.max()) < 5.5
-    assert float((error < 2).double().mean()) > 0.9
-    assert float(found.standard_error.max()) < 0.06
-    assert torch.equal(found.values, estimate_random_walk(graph, 10, samples=1000, seed=1).values)
-    assert not torch.equal(found.values, estimate_random_walk(graph, 10, samples=1000, seed=2).values)

@@ -1,4 +1,4 @@
-"""What a refusal says would be needed is what is needed, at most."""
+"""The memory that an error message states is an upper bound of the memory used."""
 
 import re
 import subprocess

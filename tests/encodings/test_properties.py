@@ -1,4 +1,4 @@
-"""What every encoding promises."""
+"""Properties of every encoding: batching, node order, dtypes, settings, determinism."""
 
 import subprocess
 import sys

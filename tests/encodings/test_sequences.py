@@ -34,7 +34,7 @@ def test_path_eigenvectors_are_cosines(kind, nodes):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_path_that_grows_keeps_its_signs(kind):
-    """A model reads the same position in sentences of all lengths: no column may turn around between two of them."""
+    """No column changes sign between two lengths: models read the same position in sentences of all lengths."""
     encoding = SequenceLaplacian(20, "path", laplacian=kind)
     for nodes in range(3, 201):
         first = encoding.table(nodes)[0, : min(20, nodes - 1)]

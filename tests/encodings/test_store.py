@@ -1,4 +1,4 @@
-"""The store gives back what was computed, bit by bit, and never anything else."""
+"""The store returns what was computed, bit by bit, and never anything else."""
 
 import os
 import subprocess
@@ -46,7 +46,7 @@ calls: list[Slow] = []
 
 
 def tensors(found):
-    """What :func:`gape.encode` may return, as a list of tensors."""
+    """Convert a result of :func:`gape.encode` to a list of tensors."""
     return found if isinstance(found, list) else found.matrices() if isinstance(found, Pairs) else [found]
 
 

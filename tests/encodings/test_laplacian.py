@@ -8,9 +8,9 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE
 
 from gape import Graph, as_graph
-from gape.encodings import Laplacian, RandomWalk, Spectrum, sequence_graph, split_spectrum
+from gape.encodings import Laplacian, RandomWalk, Spectrum, random_flips, sequence_graph, split_spectrum
 from gape.encodings.laplacian import LaplacianMatrix
-from tests.encodings.samples import random_graph
+from tests.encodings.samples import permuted, random_graph
 
 F64 = torch.float64
 
@@ -146,7 +146,7 @@ def test_heavy_loops_cost_no_digits(dense, monkeypatch):
 
 
 def parallel_edges(generator: np.random.Generator) -> Graph:
-    """An undirected graph of three nodes with many parallel edges, in any order."""
+    """Draw an undirected graph of three nodes with many parallel edges, in random order."""
     ends, weight = generator.integers(0, 3, (12, 2)), generator.uniform(0.1, 1.0, 12)
     apart = ends[:, 0] != ends[:, 1]
     both, weights = np.concatenate([ends, ends[apart, ::-1]]), np.concatenate([weight, weight[apart]])
@@ -202,3 +202,84 @@ def test_spectrum_feeds_spectral_attention():
     graph = Graph.union([random_graph(4, 0.5, 0), random_graph(12, 0.5, 1)])
     pattern = AttentionPattern(graph.edge_index, num_nodes=16, heads=8)
     assert bool(torch.isfinite(SpectralAttention()(Spectrum(10)(graph), pattern)).all())
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 5, 8])
+def test_laplacian_pads_when_there_are_fewer_nodes_than_vectors(nodes):
+    encoded = Laplacian(8)(sequence_graph("path", nodes))
+    assert encoded.shape == (nodes, 8)
+    assert bool((encoded[:, : nodes - 1].norm(dim=0) > 0.99).all())
+    assert bool((encoded[:, nodes - 1 :] == 0).all())
+
+
+def test_laplacian_refuses_directed_graphs_and_says_what_to_do():
+    with pytest.raises(ValueError, match=r"undirected=True.*symmetrize=True.*'gape' or 'rw'"):
+        Laplacian(2)(Graph.from_edges([(0, 1), (1, 2), (2, 0)]))
+    large = sequence_graph("path", 1500, directed=True)
+    with pytest.raises(ValueError, match="symmetrize=True"):
+        Laplacian(2)(large)
+
+
+def test_laplacian_uses_no_global_random_state():
+    graph = random_graph(1200, 0.005, 0)
+    torch.manual_seed(1)
+    np.random.seed(1)  # noqa: NPY002  (that is the point)
+    first, before = Laplacian(3)(graph), np.random.get_state()[1].copy()  # noqa: NPY002
+    np.random.seed(2)  # noqa: NPY002
+    assert torch.equal(first, Laplacian(3)(graph))
+    np.random.seed(1)  # noqa: NPY002
+    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+def test_laplacian_drops_one_vector_for_each_component(copies):
+    one = random_graph(11, 0.5, 3)
+    index = torch.cat([one.edge_index + 11 * i for i in range(copies)], 1)
+    several = Graph(index, 11 * copies)
+    found = Laplacian(4, dtype=F64).eigenpairs(several)
+    lowest = Laplacian(4, dtype=F64).eigenpairs(one).values[0]
+    expected = lowest.repeat_interleave(copies)[:4]
+    torch.testing.assert_close(found.values[0], expected, rtol=1e-10, atol=1e-10)
+
+
+def test_isolated_nodes_are_components():
+    graph = Graph(torch.tensor([[0, 1], [1, 0]]), 5)
+    encoded = Laplacian(3)(graph)
+    assert bool((encoded[2:] == 0).all())
+    assert bool((encoded[:, 1:] == 0).all())
+    np.testing.assert_allclose(encoded[:2, 0].abs(), np.sqrt(0.5), rtol=1e-6)
+
+
+def test_signs_are_flipped_for_whole_vectors_never_for_nodes():
+    batch = torch.tensor([0, 0, 0, 1, 1])
+    encoded = torch.rand(5, 6) + 0.1
+    for argument in (None, batch):
+        flipped = random_flips(encoded, generator=torch.Generator().manual_seed(0), batch=argument)
+        signs = flipped / encoded
+        assert bool((signs.abs() == 1).all())
+        assert bool((signs[:3] == signs[0]).all())
+        assert bool((signs[3:] == signs[3]).all())
+    assert bool((signs[0] != signs[3]).any())
+    again = random_flips(encoded, generator=torch.Generator().manual_seed(0), batch=batch)
+    assert torch.equal(flipped, again)
+
+
+def test_signs_follow_the_nodes():
+    graph = random_graph(18, 0.3, 2)
+    order = torch.randperm(18, generator=torch.Generator().manual_seed(3))
+    torch.testing.assert_close(
+        Laplacian(6, dtype=F64)(permuted(graph, order)), Laplacian(6, dtype=F64)(graph)[order], rtol=1e-9, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("nodes", "bound"), [(60, 1e-12), (150, 1e-12), (1200, 1e-9)])
+def test_eigenvectors_are_exact_not_to_one_percent(seed, nodes, bound):
+    # All eigenvectors, some of them, and Lanczos's method, which is where a tolerance would enter.
+    graph = random_graph(nodes, 15 / nodes, seed)
+    found = Laplacian(10, dtype=F64).eigenpairs(graph)
+    dense = graph.walk("normalized_laplacian").dense()[0]
+    residual = dense @ found.vectors - found.vectors * found.values[0]
+    assert float(residual.norm(dim=0).max()) < bound
+    exact = torch.linalg.eigvalsh(dense)[1:11]
+    torch.testing.assert_close(found.values[0], exact, rtol=1e-11, atol=1e-12)

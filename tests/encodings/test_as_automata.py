@@ -1,4 +1,4 @@
-"""Other encodings are automata: the paper's §3.3, exactly."""
+"""Other encodings equal readouts of automata (§3.3 of the paper)."""
 
 import networkx as nx
 import numpy as np

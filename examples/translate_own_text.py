@@ -1,6 +1,6 @@
-"""A translation model with GAPE as its position encoding, on a text of one's own: here a language said backwards.
+"""Train a translation model with GAPE on your own text; here a translation is the reversed sentence.
 
-Without positions a transformer sees a bag of words, so it cannot learn this; from the shell, on files, the same is
+Without positions a transformer sees a bag of words, so it cannot learn this. The same from the shell, on files:
 `gape translate train --data FOLDER --languages de-fr -e gape --set pieces=2000 --out RUN`.
 
 Needs Lightning, sentencepiece and sacrebleu: pip install 'gape[mt]'
@@ -18,7 +18,7 @@ words = ["one", "two", "three", "four"]
 
 def text(name: str, size: int) -> Corpus:
     sentences = [[chance.choice(words) for _ in range(chance.randint(2, 5))] for _ in range(size)]
-    return Corpus(name, tuple(map(" ".join, sentences)), tuple(" ".join(reversed(said)) for said in sentences))
+    return Corpus(name, tuple(map(" ".join, sentences)), tuple(" ".join(reversed(sentence)) for sentence in sentences))
 
 
 splits = Splits(train=text("train", 500), dev=text("dev", 20), tests=(text("test", 50),))

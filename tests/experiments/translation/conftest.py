@@ -1,4 +1,4 @@
-"""What the tests of translation share: small models and a small language to learn."""
+"""Fixtures of the translation tests: tiny models, and a small language to learn."""
 
 import random
 
@@ -16,7 +16,7 @@ def tiny():
     def make(positions="sinusoidal", vocabulary=12, seed=0, spread=1.0, **settings):
         defaults = {"layers": 2, "width": 32, "feed_forward": 32, "heads": 4, "max_positions": 64}
         model = Transformer(ModelSettings(positions=positions, **{**defaults, **settings}), vocabulary, seed=seed)
-        # Fresh weights are nearly indifferent between pieces; larger ones have opinions, and use all they are told.
+        # Initial weights give nearly uniform scores; larger ones make outputs depend on every input.
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for name, parameter in model.named_parameters():
@@ -29,7 +29,7 @@ def tiny():
 
 @pytest.fixture(scope="session")
 def mirror() -> Splits:
-    """A language in which every sentence is said backwards, with words of its own: order is all that matters."""
+    """A language whose translations are the reversed sentences in other words, so that only order matters."""
     words = ["a", "be", "cat", "dog", "eel", "fox"]
     chance = random.Random(0)
 

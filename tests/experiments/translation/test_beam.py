@@ -1,4 +1,4 @@
-"""Beam search against slow, obvious searches that recompute everything and see one sentence at a time."""
+"""Beam search equals slow searches without a cache, one sentence at a time."""
 
 import itertools
 
@@ -15,7 +15,7 @@ SENTENCES = [[4, 5, 6, 7, 8], [9, 10], [11, 4, 4], [5], [6, 6, 6, 6, 9, 8, 4]]
 
 @torch.no_grad()
 def next_pieces(model, sentence, written):
-    """Log-probabilities of the next piece, from scratch."""
+    """Compute log-probabilities of the next piece without a cache."""
     found = model(source_batch([sentence]), torch.tensor([[BEGIN, *written]]))[0, -1].log_softmax(-1)
     found[[PAD, BEGIN]] = -torch.inf
     return found
@@ -32,7 +32,7 @@ def greedy(model, sentence, extra):
 
 
 def slow_beam(model, sentence, settings):
-    """The same search for one sentence, without keeping anything between steps."""
+    """Run the same search for one sentence, without a cache."""
     longest = len(sentence) + 1 + settings.extra_length
     live, done = [((), 0.0)], []
     while True:

@@ -1,4 +1,4 @@
-"""The model: what a token must not see, it does not; encodings plug in; Proposition 1."""
+"""The model: masks, interchangeable encodings, dropout, and Proposition 1."""
 
 import math
 

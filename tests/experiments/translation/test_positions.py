@@ -1,4 +1,4 @@
-"""Positions: the tables are what the library's solvers and encodings give on paths and cycles."""
+"""Position tables equal the library's solvers and encodings on paths and cycles."""
 
 import pytest
 import torch
@@ -64,7 +64,7 @@ def test_the_decoder_sees_one_graph_for_all_lengths(name):
 
 
 def test_spectral_attention_is_a_post_norm_transformer_over_the_eigenpairs():
-    """Of 16 channels, two layers, four heads and feed-forward networks of 16, written out."""
+    """Compare with the layers written out: 16 channels, two layers, four heads, feed-forward width 16."""
     positions = make_positions("sa", **PLACE).eval()
     F = torch.nn.functional
     length = 9

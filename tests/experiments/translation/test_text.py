@@ -1,4 +1,4 @@
-"""Text in: plain and xz, errors with file and line, splits without overlap."""
+"""Text files, plain and xz: errors with file and line, and splits without overlap."""
 
 import lzma
 

@@ -77,7 +77,7 @@ def test_preparing_leaves_the_random_numbers_alone():
 def test_options_reach_the_automata_and_unknown_names_are_refused():
     encoding = learned("gape-learned-typed", learn=False, states=4, walks=0)
     encoder = encoding.encoder(8, (3,))
-    assert encoder.beside is None
+    assert encoder.extra_encoder is None
     assert not encoder.layers[0].machine.initial.requires_grad
     with pytest.raises(ValueError, match="'gape-learned-closed' has no setting foo; it has states, readout"):
         learned("gape-learned-closed", foo=3)

@@ -34,13 +34,13 @@ def test_an_automaton_is_learned_end_to_end(readout):
     assert all(not torch.equal(a, b) for a, b in zip(before, network.encoding.parameters(), strict=True))
 
 
-def test_a_typed_automaton_beside_random_walks_adds_both():
+def test_a_typed_automaton_and_random_walks_are_added():
     torch.manual_seed(0)
     graph = graphs((6, 7, 9, 5))
     walks = RandomWalk(length=5)(graph)
     typed = GAPE(4, 16, readout="closed", labels=3, transition_by="node", length=5, matrix="random_walk")
     fixed = LinearEncoder(5, 16)
-    encoder = GAPEEncoder(typed, beside=fixed).eval()
+    encoder = GAPEEncoder(typed, extra_encoder=fixed).eval()
     network = model(encoder)
     given = WalkInput(labels=graph.labels, fixed=walks, basis=walk_basis(graph, "random_walk", vectors=0))
     run(network, graph, given).sum().backward()
@@ -103,7 +103,7 @@ def test_a_layer_given_pyg_data_says_what_to_give_it():
 
 def test_what_would_be_lost_or_spread_in_silence_is_refused():
     graph = graphs((6, 7))
-    with pytest.raises(ValueError, match="nothing takes it; build with beside=LinearEncoder"):
+    with pytest.raises(ValueError, match="there is no encoder for it; build with extra_encoder=LinearEncoder"):
         run(model(GAPEEncoder(GAPE(4, 16))), graph, torch.ones(13, 5))
     with pytest.raises(ValueError, match="gives 1 channels and the model has hidden=16"):
         run(model(GAPEEncoder(GAPE(4, 1))), graph, None)

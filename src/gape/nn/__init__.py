@@ -4,12 +4,10 @@ from gape.nn.attention.multi_head import MultiHeadAttention, attend
 from gape.nn.attention.pattern import AttentionPattern
 from gape.nn.encoders import OGB_ATOM, DegreeAndDistance, Encoder, LinearEncoder, NodeInput
 from gape.nn.graph_transformer import GraphTransformer, GraphTransformerLayer, Pooling
-from gape.nn.learnable.automaton import LearnableAutomaton
-from gape.nn.learnable.basis import WalkBasis
-from gape.nn.learnable.compute_basis import walk_basis
+from gape.nn.learnable.automaton import DenseTransition, DiagonalTransition, LearnableAutomaton
+from gape.nn.learnable.basis import WalkBasis, walk_basis
 from gape.nn.learnable.encoder import GAPEEncoder, WalkInput
 from gape.nn.learnable.layer import GAPE
-from gape.nn.learnable.transitions import DenseTransition, DiagonalTransition
 from gape.nn.scaling import FeatureScaling
 from gape.nn.spectral_attention import SpectralAttention
 

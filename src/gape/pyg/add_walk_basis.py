@@ -11,8 +11,7 @@ from torch_geometric.data.datapipes import functional_transform
 from gape._internal.validation import whole_number
 from gape.graph.graph import Graph
 from gape.graph.walk_matrix import NAMES, MatrixName
-from gape.nn.learnable.basis import GRAPH_FIELDS, PREFIX
-from gape.nn.learnable.compute_basis import walk_basis
+from gape.nn.learnable.basis import GRAPH_FIELDS, PREFIX, walk_basis
 from gape.pyg.base import GraphTransform
 
 

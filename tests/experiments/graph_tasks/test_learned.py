@@ -40,7 +40,7 @@ def test_its_automaton_gets_gradients_from_the_loss(name, tiny):
 def test_random_walks_beside_learned_automata_are_whitened(tiny):
     chosen = settings("cycles", "gape-learned-typed", overrides={**tiny, "scaling": "whitened"})
     network = build_network(chosen, encoded_dataset(chosen))
-    assert network.encoding.beside.scaling.kind == "whitened"
+    assert network.encoding.extra_encoder.scaling.kind == "whitened"
     assert network.encoding.layers[0].scaling.kind == "batch"
 
 
@@ -69,7 +69,7 @@ def test_settings_are_typed(key, text, value):
 
 
 def test_settings_that_do_not_go_together_are_refused_before_training():
-    with pytest.raises(ValueError, match="damping must lie above 0"):
+    with pytest.raises(ValueError, match="damping must be above 0"):
         Cell("cycles", "gape-learned-closed", overrides={"encoding.length": "none"})
 
 

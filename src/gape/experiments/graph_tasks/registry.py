@@ -144,7 +144,7 @@ class LearnedEncoding:
             width = heads if layer.get("readout") == "pair" else hidden
             layers.append(GAPE(out_channels=width, **self._layer_settings(layer, categories)))
         walks = LinearEncoder(self.walks, hidden, scaling=scaling) if self.walks else None
-        return GAPEEncoder(*layers, beside=walks)
+        return GAPEEncoder(*layers, extra_encoder=walks)
 
     def check(self) -> None:
         """Validate combinations of settings before there are data and a model."""

@@ -1,4 +1,4 @@
-"""Learnable automata in the graph transformer, alone or beside a fixed encoding."""
+"""Encoder of the graph transformer with learnable automata, optionally together with a fixed encoding."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from gape.nn.learnable.layer import GAPE
 
 @dataclass(frozen=True, eq=False)
 class WalkInput:
-    """What a :class:`GAPEEncoder` may be told about a batch, given to the model as its ``encoding``.
+    """Input of a :class:`GAPEEncoder`, passed to the model as its ``encoding``.
 
     Args:
         labels: ``[num_nodes]`` node labels, such as atom types.
         edge_type: ``[num_edges]`` edge types, such as bond types.
         edge_weight: ``[num_edges]``.
-        basis: what :class:`gape.pyg.AddWalkBasis` computed, ``WalkBasis.of(batch)``.
-        fixed: ``[num_nodes, channels]``, the fixed encoding beside the learned one.
+        basis: precomputed by :class:`gape.pyg.AddWalkBasis`, ``WalkBasis.of(batch)``.
+        fixed: ``[num_nodes, channels]``, input of ``extra_encoder``.
     """
 
     labels: Tensor | None = None
@@ -37,20 +37,20 @@ class WalkInput:
     fixed: Tensor | None = None
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> WalkInput:
-        """The same on another device."""
+        """Move all tensors to a device."""
         present = {name: value for name, value in vars(self).items() if value is not None}
         return replace(self, **{name: value.to(device, non_blocking=non_blocking) for name, value in present.items()})
 
 
 class GAPEEncoder(Encoder):
-    """Lets a graph transformer learn the automata of its position encoding.
+    """Learnable automata as position encoding of a graph transformer.
 
-    Node and closed readouts are added to the embedded node features, a pair readout is an attention bias.
+    Node and closed readouts are added to the embedded node features, pair readouts to the attention bias.
 
     Args:
         layers: one or more :class:`gape.nn.GAPE`, with ``out_channels`` the width of the model (of a pair readout, its
-            heads); what they give is added up. They share labels and basis.
-        beside: how a fixed encoding enters too, such as ``LinearEncoder(20)`` for random walks.
+            heads); their outputs are summed. They share labels and basis.
+        extra_encoder: encoder of a fixed encoding to add, such as ``LinearEncoder(20)`` for random walks.
 
     Example:
         >>> from gape.nn import GraphTransformer
@@ -61,7 +61,7 @@ class GAPEEncoder(Encoder):
         torch.Size([1, 1])
     """
 
-    def __init__(self, *layers: GAPE, beside: Encoder | None = None) -> None:
+    def __init__(self, *layers: GAPE, extra_encoder: Encoder | None = None) -> None:
         super().__init__()
         if not layers:
             raise ValueError("GAPEEncoder needs at least one GAPE layer, got none")
@@ -70,22 +70,22 @@ class GAPEEncoder(Encoder):
                 raise ValueError(f"the layers of a GAPEEncoder are gape.nn.GAPE, got {type(layer).__name__}")
         if any(layer.out_channels is None for layer in layers):
             raise ValueError("the layers of a GAPEEncoder need out_channels, the width (or heads) of the model")
-        if beside is not None and beside.concatenated:
-            raise ValueError(f"{type(beside).__name__} stands beside the features, and GAPEEncoder adds to them")
+        if extra_encoder is not None and extra_encoder.concatenated:
+            raise ValueError(f"extra_encoder must add to the features, {type(extra_encoder).__name__} concatenates")
         widths = {layer.out_channels for layer in layers if layer.readout != "pair"}
         if len(widths) > 1:
-            raise ValueError(f"what the layers give is added up, so their out_channels must agree, got {widths}")
+            raise ValueError(f"the outputs of the layers are summed, so their out_channels must agree, got {widths}")
         self.automata = torch.nn.ModuleList(layers)
-        self.beside = beside
+        self.extra_encoder = extra_encoder
 
     @property
     def layers(self) -> list[GAPE]:
-        """The automata, as :class:`gape.nn.GAPE`."""
+        """The :class:`gape.nn.GAPE` layers."""
         return [layer for layer in self.automata if isinstance(layer, GAPE)]
 
     @property
     def basis_settings(self) -> dict[str, Any]:
-        """What :class:`gape.pyg.AddWalkBasis` has to compute so that one basis serves all the layers."""
+        """Settings of :class:`gape.pyg.AddWalkBasis` for one basis that serves all layers."""
         each = [layer.basis_settings for layer in self.layers]
         matrices = {needed["matrix"] for needed in each}
         if len(matrices) > 1:
@@ -99,39 +99,41 @@ class GAPEEncoder(Encoder):
         }
 
     def fit_scaling(self, batches: Iterable[tuple[Any, AttentionPattern]]) -> None:
-        """Take scales from the training set, for the layers that need it; the others learn theirs."""
+        """Fit the scaling of the layers with ``scaling="fixed"`` or ``"whitened"`` on the training set."""
         known = [(_input(encoding), pattern) for encoding, pattern in batches]
         waiting = [layer for layer in self.layers if layer.scaling.from_training_set]
         if waiting:
-            graphs = [(_graph(given, pattern), given.basis) for given, pattern in known]
+            graphs = [(_graph(model_input, pattern), model_input.basis) for model_input, pattern in known]
             for layer in waiting:
                 layer.fit_scaling(graphs)
-        if self.beside is not None:
-            self.beside.fit_scaling((given.fixed, pattern) for given, pattern in known)
+        if self.extra_encoder is not None:
+            self.extra_encoder.fit_scaling((model_input.fixed, pattern) for model_input, pattern in known)
 
     def forward(self, encoding: Tensor | WalkInput | None, pattern: AttentionPattern) -> Tensor | None:
-        """``[num_nodes, hidden]``; None with pairs alone. A tensor counts as ``fixed``."""
-        given, graph = _input(encoding), None
-        if given.fixed is not None and self.beside is None:
-            raise ValueError("a fixed encoding was given and nothing takes it; build with beside=LinearEncoder(k)")
+        """Return ``[num_nodes, hidden]``, None if all readouts are pairs. A tensor is taken as ``fixed``."""
+        model_input, graph = _input(encoding), None
+        if model_input.fixed is not None and self.extra_encoder is None:
+            raise ValueError(
+                "a fixed encoding was given, but there is no encoder for it; build with extra_encoder=LinearEncoder(k)"
+            )
         found: list[Tensor] = []
         for layer in self.layers:
             if layer.readout != "pair":
-                graph = graph or _graph(given, pattern)
-                found.append(layer.encode(graph, given.basis))
-        if self.beside is not None:
-            found.append(self.beside(given.fixed, pattern))
+                graph = graph or _graph(model_input, pattern)
+                found.append(layer.encode(graph, model_input.basis))
+        if self.extra_encoder is not None:
+            found.append(self.extra_encoder(model_input.fixed, pattern))
         return torch.stack(found).sum(0) if found else None
 
     def bias(self, encoding: Tensor | WalkInput | None, pattern: AttentionPattern) -> Tensor | None:
-        """The pair readouts, in the shape that the model's kernel takes; None if there are none."""
-        given, graph = _input(encoding), None
+        """Return the sum of the pair readouts in the shape of the model's kernel, None if there are none."""
+        model_input, graph = _input(encoding), None
         found: list[Tensor] = []
         for layer in self.layers:
             if layer.readout == "pair":
-                graph = graph or _graph(given, pattern)
-                found.append(fit_bias(layer.encode(graph, given.basis), pattern))
-        fixed = None if self.beside is None else self.beside.bias(given.fixed, pattern)
+                graph = graph or _graph(model_input, pattern)
+                found.append(fit_bias(layer.encode(graph, model_input.basis), pattern))
+        fixed = None if self.extra_encoder is None else self.extra_encoder.bias(model_input.fixed, pattern)
         if fixed is not None:
             found.append(fit_bias(fixed, pattern))
         return torch.stack(found).sum(0) if found else None
@@ -141,6 +143,8 @@ def _input(encoding: Tensor | WalkInput | None) -> WalkInput:
     return encoding if isinstance(encoding, WalkInput) else WalkInput(fixed=encoding)
 
 
-def _graph(given: WalkInput, pattern: AttentionPattern) -> Graph:
+def _graph(model_input: WalkInput, pattern: AttentionPattern) -> Graph:
     ptr = offsets(pattern.sizes)
-    return Graph(pattern.edge_index, pattern.num_nodes, given.edge_weight, given.labels, given.edge_type, ptr)
+    return Graph(
+        pattern.edge_index, pattern.num_nodes, model_input.edge_weight, model_input.labels, model_input.edge_type, ptr
+    )

@@ -1,22 +1,22 @@
-"""GAPE as a layer: automata that are learned together with the model."""
+"""GAPE as a layer: an automaton whose weights are trained with the model."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from gape._internal.validation import finite_number, positive
+from gape.graph.convert import batched_graph
 from gape.graph.graph import Graph
 from gape.graph.labels import DegreeLabels
-from gape.graph.walk_matrix import MatrixName
+from gape.graph.walk_matrix import NAMES, MatrixName
 from gape.nn.learnable.automaton import LearnableAutomaton, TransitionBy, TransitionForm
 from gape.nn.learnable.basis import WalkBasis, enough_vectors
-from gape.nn.learnable.batched_graph import batched_graph
-from gape.nn.learnable.graph_runs import GraphRuns
-from gape.nn.learnable.settings import check_labels, check_settings, check_walk
+from gape.nn.learnable.runs import GraphRuns
 from gape.nn.scaling import FeatureScaling, Scaling
 from gape.solvers.certificate import lost_rows
 from gape.solvers.solution import ReadoutName
@@ -25,31 +25,33 @@ from gape.solvers.solution import ReadoutName
 class GAPE(nn.Module):
     r"""Graph automaton position encoding (Soga & Chiang, 2023) with μ and α as parameters.
 
-    The walk matrix of each graph is divided by its spectral radius and ‖μ‖₂ stays at most ``damping`` below 1 by
-    construction: the sum over runs converges on every graph, and no training step can change that.
+    The walk matrix of each graph is divided by its spectral radius, and ‖μ‖₂ ≤ ``damping`` < 1 by construction. So the
+    sum over runs converges on every graph, whatever the parameters are.
 
     Args:
         states: number of states k.
-        out_channels: width of the output, by a linear layer; of a "pair" readout the attention heads, needed there.
-            ``None`` for the features themselves.
-        readout: "node", runs from anywhere into the node; "closed", runs that come back to where they began; "pair",
-            runs from node to node, as attention bias ``[graphs, out_channels, n, n]``.
-        length: ``None`` for runs of all lengths, summed: k features. A number T to keep runs of 1 … T steps apart:
-            T · k features. Closed runs of typed automata and runs on directed graphs other than "node" need it.
+        out_channels: output width of a final linear layer; ``None`` for no such layer. The "pair" readout requires it:
+            the number of attention heads.
+        readout: "node", runs from anywhere into the node; "closed", runs from the node back to itself; "pair", runs
+            from node to node, as attention bias ``[graphs, out_channels, n, n]``.
+        length: ``None`` to sum runs of all lengths: k features. A number T for one feature per state and run length
+            1 … T: T · k features. Required for closed runs of typed automata, and for closed and pair runs on directed
+            graphs.
         transition: "dense" μ, or "diagonal": k/2 conjugate pairs of complex poles.
-        transition_by: what μ depends on: nothing ("none"), the label of the node left ("node"), the type of the edge
-            taken ("edge"), or "both". Not for pairs.
+        transition_by: μ depends on nothing ("none"), on the label of the node left ("node"), on the type of the edge
+            taken ("edge"), or on "both". Not for pairs.
         labels: number m of node labels.
-        labelling: "given" to :meth:`forward`, such as atom types, or "degree", the in-degree up to m - 1.
+        labelling: "given": labels are passed to :meth:`forward`, such as atom types; "degree": the in-degree, at most
+            m - 1.
         edge_types: number of edge types.
         matrix: the walk matrix, see :mod:`gape.graph.walk_matrix`.
         damping: γ, below 1; with a ``length`` also 1.
-        scaling: of each feature: "batch" as BatchNorm, "fixed" from the training set (see :meth:`fit_scaling`),
-            "whitened" likewise and decorrelated (for ``learn=False``), or "none". Pairs are not scaled.
-        final: whether to learn final weights τ too.
-        learn: False keeps the automaton at its random start; scaling and linear layer are learned all the same.
-        memory: GiB that closed runs of typed automata may keep for the backward pass before they compute twice.
-        seed: of the automaton's start; ``None`` draws one from PyTorch's generator, as other layers do.
+        scaling: of the features, see :class:`FeatureScaling`: "batch", "fixed" or "whitened" (call
+            :meth:`fit_scaling`; "whitened" for ``learn=False`` only), or "none". Pairs are not scaled.
+        final: learn final weights τ as well.
+        learn: False keeps the automaton at its random initial weights; scaling and linear layer are still learned.
+        memory: GiB that closed runs of typed automata may keep for the backward pass; beyond that they are recomputed.
+        seed: of the initial weights; ``None`` draws one from PyTorch's global generator.
 
     Example:
         >>> layer = GAPE(states=8, out_channels=4, readout="closed", seed=0)
@@ -79,11 +81,11 @@ class GAPE(nn.Module):
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        check_settings(
+        _check_settings(
             readout, length, out_channels, transition_by, damping, final, labelling, scaling=scaling, learn=learn
         )
-        check_labels(labels, labelling, transition_by)
-        check_walk(matrix, memory)
+        _check_labels(labels, labelling, transition_by)
+        _check_walk(matrix, memory)
         self.readout, self.length, self.matrix, self.memory = readout, length, matrix, memory
         self.labelling, self.damping, self.out_channels = labelling, damping, out_channels
         self.machine = LearnableAutomaton(
@@ -102,9 +104,9 @@ class GAPE(nn.Module):
 
     @property
     def basis_settings(self) -> dict[str, Any]:
-        """What :class:`gape.pyg.AddWalkBasis` has to compute for this layer: ``AddWalkBasis(**layer.basis_settings)``.
+        """Settings of :class:`gape.pyg.AddWalkBasis` for this layer: ``AddWalkBasis(**layer.basis_settings)``.
 
-        ``vectors=None``, as many as nodes, is for whole data sets; give a number for single graphs.
+        ``vectors=None``, as many as nodes, is for whole datasets; give a number for single graphs.
         """
         if self.machine.typed or self.length is not None:
             returns = 0 if self.machine.typed or self.readout != "closed" else self.length
@@ -127,21 +129,23 @@ class GAPE(nn.Module):
         """Encode a batch of graphs.
 
         Args:
-            edge_index: ``[2, E]``, sources above targets.
-            batch: ``[n]``, the graph of every node, ascending; one graph if ``None``.
-            num_nodes: n, if neither ``batch`` nor ``labels`` shows it and the last nodes have no edges.
+            edge_index: ``[2, E]``, row 0 sources, row 1 targets.
+            batch: ``[n]``, the graph of each node, ascending; one graph if ``None``.
+            num_nodes: n; needed if neither ``batch`` nor ``labels`` is given and the last nodes have no edges.
             edge_weight: ``[E]``, ones if ``None``; not differentiated.
             labels: ``[n]`` integers below m.
             edge_type: ``[E]`` integers below the number of edge types.
-            basis: what :class:`gape.pyg.AddWalkBasis` computed, ``WalkBasis.of(data)``; computed here if ``None``.
+            basis: precomputed by :class:`gape.pyg.AddWalkBasis`, ``WalkBasis.of(data)``; computed here if ``None``.
 
         Returns:
             ``[n, out_channels]``, or ``[graphs, out_channels, n, n]`` for pairs: row v, column u holds the runs u → v.
         """
         more = {"num_nodes": num_nodes, "edge_weight": edge_weight}
-        return self.encode(*self._given(edge_index, batch, labels=labels, edge_type=edge_type, basis=basis, **more))
+        return self.encode(
+            *self._model_input(edge_index, batch, labels=labels, edge_type=edge_type, basis=basis, **more)
+        )
 
-    def _given(
+    def _model_input(
         self,
         edge_index: Tensor,
         batch: Tensor | None = None,
@@ -149,14 +153,14 @@ class GAPE(nn.Module):
         basis: WalkBasis | None = None,
         **others: Any,
     ) -> tuple[Graph, WalkBasis | None]:
-        """The graphs that :meth:`forward` was given, checked, and their basis."""
+        """Build the graph from the arguments of :meth:`forward`; return it with the basis."""
         self._refuse_unused(others.get("labels"), others.get("edge_type"))
-        # An empty graph at the end of a batch has no node to show it, but a row of the basis.
+        # Empty graphs at the end of a batch do not appear in ``batch``, but they have a row in the basis.
         graphs = len(basis.radius) if isinstance(basis, WalkBasis) else 0
         return batched_graph(edge_index, batch, **others, num_graphs=graphs), basis
 
     def _refuse_unused(self, labels: Tensor | None, edge_type: Tensor | None) -> None:
-        """Labels and types that the layer does not read were given by mistake, or the layer was built by one."""
+        """Raise if labels or edge types were given that the layer does not read."""
         if labels is not None and (self.machine.labels == 1 or self.labelling == "degree"):
             raise ValueError(
                 f"labels were given, but a layer with labels={self.machine.labels} and labelling={self.labelling!r} "
@@ -169,20 +173,20 @@ class GAPE(nn.Module):
             )
 
     def encode(self, graph: Graph, basis: WalkBasis | None = None) -> Tensor:
-        """As :meth:`forward`, for a :class:`gape.Graph`, whose labels and types need not be read."""
+        """Encode a :class:`gape.Graph` as :meth:`forward` does, but ignore labels and types that are not read."""
         found = self.read(graph, basis)
-        # Up to here float32 at least; the rest of the model may have less.
-        rest = self.machine.initial.dtype
+        # The features are float32 or float64; the rest of the model may have lower precision.
+        dtype = self.machine.initial.dtype
         if self.readout == "pair":
-            return found.to(rest)
-        scaled: Tensor = self.scaling(found).to(rest)
+            return found.to(dtype)
+        scaled: Tensor = self.scaling(found).to(dtype)
         return scaled if self.linear is None else self.linear(scaled)
 
     def read(self, graph: Graph, basis: WalkBasis | None = None) -> Tensor:
-        """The features before scaling and linear layer, ``[n, features]``; of a pair readout the bias itself."""
+        """Compute the features before scaling and linear layer, ``[n, features]``; for pairs the bias itself."""
         if self.labelling == "degree":
             graph = graph.with_labels(DegreeLabels(self.machine.labels))
-        # Half precision is for the layers around: a resolvent near its poles needs the digits.
+        # No half precision here: a resolvent near its poles needs the digits.
         with torch.autocast(graph.device.type, enabled=False):
             runs = GraphRuns(graph, self.machine, self.matrix, self.length, basis, self.memory)
             if self.linear is not None and self.readout == "pair":
@@ -196,25 +200,25 @@ class GAPE(nn.Module):
             return found
 
     def _check_range(self, found: Tensor, graph: Graph) -> None:
-        """Refuse weights beyond the number format, unless it is the parameters that are not finite."""
+        """Raise if weights overflow, unless the parameters themselves are not finite."""
         lost = lost_rows(found.detach())
         if lost is None or not all(bool(torch.isfinite(one).all()) for one in self.machine.parameters()):
             return
         node = int(lost.nonzero()[0])
         dtype = str(found.dtype).removeprefix("torch.")
         raise ArithmeticError(
-            f"runs to node {node}, of graph {int(graph.batch[node])}, weigh more than {dtype} holds. Where a graph has "
-            f"no cycle nothing divides its weights, and runs through many layers grow: build the layer with "
-            f"matrix='random_walk', got matrix={self.matrix!r}, or with a length"
+            f"the weights of runs into node {node} of graph {int(graph.batch[node])} overflow {dtype}. A graph without "
+            f"cycles has spectral radius 0 and is not rescaled, so weights grow with its depth: build the layer with "
+            f"matrix='random_walk' (got matrix={self.matrix!r}), or with a length"
         )
 
     @torch.no_grad()
     def fit_scaling(self, batches: Iterable[Mapping[str, Any] | Graph | tuple[Graph, WalkBasis | None]]) -> None:
-        """Take the scale of every feature from the training set, for ``scaling="fixed"`` and ``"whitened"``.
+        """Fit the scaling of the features on the training set, for ``scaling="fixed"`` and ``"whitened"``.
 
         Args:
-            batches: the training graphs, each batch as the arguments of :meth:`forward` by name, or as a
-                :class:`gape.Graph`, alone or with its basis.
+            batches: the training graphs, each batch as a mapping of arguments of :meth:`forward`, as a
+                :class:`gape.Graph`, or as a tuple (graph, basis).
 
         Example:
             >>> layer = GAPE(states=2, scaling="fixed", seed=0)
@@ -239,17 +243,17 @@ class GAPE(nn.Module):
                 raise ValueError(
                     f"a batch needs edge_index, as forward does, got {', '.join(map(str, batch)) or 'nothing'}"
                 )
-            return self._given(**batch)
+            return self._model_input(**batch)
         graph, basis = batch if isinstance(batch, tuple) and len(batch) == 2 else (batch, None)
         if not isinstance(graph, Graph):
             raise ValueError(
-                f"fit_scaling takes batches as the arguments of forward by name, got {type(graph).__name__}: "
+                f"fit_scaling takes batches as mappings of arguments of forward, got {type(graph).__name__}: "
                 'layer.fit_scaling({"edge_index": b.edge_index, "batch": b.batch} for b in loader)'
             )
         return graph, basis
 
     def extra_repr(self) -> str:
-        """For ``print(model)``: the settings that the parts below do not show."""
+        """Return the settings that the submodules do not show, for ``print(model)``."""
         machine = self.machine
         shown: dict[str, Any] = {"states": machine.states, "readout": self.readout, "length": self.length}
         if machine.labels > 1:
@@ -263,3 +267,67 @@ class GAPE(nn.Module):
         if not machine.initial.requires_grad:
             shown["learn"] = False
         return ", ".join(f"{name}={value!r}" for name, value in shown.items())
+
+
+def _check_settings(
+    readout: str,
+    length: int | None,
+    out_channels: int | None,
+    transition_by: str,
+    damping: float,
+    final: bool,
+    labelling: str,
+    scaling: str,
+    learn: bool,
+) -> None:
+    """Validate the settings of :class:`GAPE` and their combinations."""
+    if readout not in get_args(ReadoutName):
+        raise ValueError(f"readout must be 'node', 'closed' or 'pair', got {readout!r}")
+    if labelling not in ("given", "degree"):
+        raise ValueError(f"labelling must be 'given' or 'degree', got {labelling!r}")
+    if length is not None:
+        positive(length, "length")
+    if out_channels is not None:
+        positive(out_channels, "out_channels")
+    if not isinstance(learn, bool):
+        raise ValueError(f"learn must be True or False, got {learn!r}")
+    _number(damping, "damping")
+    if not 0 < damping <= (1.0 if length else 1.0 - 1e-6):
+        bound = "1" if length else "1 - 1e-6 (1 itself with a length)"
+        raise ValueError(f"damping must be above 0 and at most {bound}, got {damping}")
+    if readout == "pair" and (out_channels is None or transition_by != "none" or final):
+        raise ValueError(
+            f"a pair readout needs out_channels (the attention heads), transition_by='none' and final=False; "
+            f"got out_channels={out_channels}, transition_by={transition_by!r}, final={final}"
+        )
+    if readout == "closed" and transition_by != "none" and length is None:
+        raise ValueError("closed runs of a typed automaton need a length, got length=None; give one, such as length=10")
+    if readout == "pair" and scaling in ("fixed", "whitened"):
+        raise ValueError(f"pairs are not scaled, got scaling={scaling!r}; leave it out")
+    if scaling == "whitened" and learn:
+        raise ValueError(
+            "scaling='whitened' computes principal components once, and training the automaton would change them; "
+            "give learn=False, or scaling='batch' or 'fixed'"
+        )
+
+
+def _check_labels(labels: int, labelling: str, transition_by: str) -> None:
+    """Validate the number of labels."""
+    if labels == 1 and labelling == "degree":
+        raise ValueError("labelling='degree' needs the number of labels, got labels=1; give it, such as labels=8")
+    if labels == 1 and transition_by == "node":
+        raise ValueError("transition_by='node' needs the number of labels, got labels=1; give it, such as labels=28")
+
+
+def _check_walk(matrix: str, memory: float) -> None:
+    """Validate ``matrix`` and ``memory``."""
+    if matrix not in NAMES:
+        raise ValueError(f"there is no walk matrix {matrix!r}; there are {', '.join(NAMES)}")
+    if _number(memory, "memory") <= 0:
+        raise ValueError(f"memory must be more than 0 GiB, got {memory}")
+
+
+def _number(value: float, name: str) -> float:
+    if isinstance(value, str):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return finite_number(value, name)

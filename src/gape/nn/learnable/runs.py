@@ -1,0 +1,252 @@
+"""Runs of a learnable automaton on a batch of graphs: selects how the runs of each readout are summed."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gape.graph.batching import Padding
+from gape.graph.graph import Graph
+from gape.graph.spectral_radius import unit_walk, walk_radius
+from gape.graph.walk_matrix import NAMES, WalkMatrix
+from gape.nn.learnable.automaton import LearnableAutomaton
+from gape.nn.learnable.basis import (
+    GRAPH_FIELDS,
+    WalkBasis,
+    enough_vectors,
+    graph_edges,
+    graph_weight,
+    return_weights,
+    walk_basis,
+)
+from gape.nn.learnable.lengths import (
+    Steps,
+    closed_by_length,
+    pair_by_length,
+    runs_back,
+    runs_into,
+    weights_by_length,
+)
+from gape.nn.learnable.resolvent import ResolventRuns
+from gape.solvers.equation import Equation
+from gape.solvers.gradient import MAX_DENSE_ADJOINT_NODES, EdgeSystem, stein_solve
+
+
+class GraphRuns:
+    """Runs of ``machine`` on ``graph``.
+
+    Args:
+        graph: with labels and edge types if the automaton reads them.
+        machine: the automaton.
+        matrix: the walk matrix.
+        length: T, for one feature per run length 1 … T; ``None`` to sum runs of all lengths.
+        basis: precomputed, or ``None``.
+        memory: GiB that may be kept for the backward pass.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        machine: LearnableAutomaton,
+        matrix: str,
+        length: int | None,
+        basis: WalkBasis | None,
+        memory: float,
+    ) -> None:
+        self.graph, self.machine, self.matrix, self.length, self.memory = graph, machine, matrix, length, memory
+        check_graph(graph, machine)
+        if basis is not None:
+            check_basis(basis, graph, matrix)
+        self.precomputed = basis
+        self.labels = graph.labels if machine.labels > 1 else None
+
+    def node(self) -> Tensor:
+        """Return ``[n, T or 1, k]``: runs from anywhere into each node."""
+        transition, initial = self.machine.weights()
+        if self.graph.num_nodes == 0:
+            return self._no_nodes()
+        if self.length is not None:
+            return runs_into(self._steps, *self._stepwise(transition, initial), self.length)
+        directed = self.precomputed is None and self._directed
+        if self.machine.typed or (directed and int(self.graph.sizes.max()) > MAX_DENSE_ADJOINT_NODES):
+            return self._fixed_point(transition, initial).unsqueeze(1)
+        basis = self._basis(complete=directed or self.labels is not None)
+        runs = ResolventRuns(self.graph.adjacency, basis, self.labels, self._damping)
+        return runs.node(transition, initial).unsqueeze(1)
+
+    def closed(self) -> Tensor:
+        """Return ``[n, T or 1, k]``: runs from each node back to itself."""
+        transition, initial = self.machine.weights()
+        if self.graph.num_nodes == 0:
+            return self._no_nodes()
+        if self.machine.typed:
+            assert self.length is not None
+            stepwise = self._stepwise(transition, initial)
+            return runs_back(self._steps, self.graph.adjacency, *stepwise, self.length, self.memory)
+        if self.length is not None:
+            # A product of two numbers loses nothing by rounding first, and n · T · k of them are many.
+            weights = weights_by_length(transition, initial, self.length).to(self.machine.dtype)
+            return closed_by_length(self._returns(self.length).to(self.machine.dtype), weights, self.labels)
+        runs = ResolventRuns(self.graph.adjacency, self._symmetric_basis("closed"), self.labels, self._damping)
+        return runs.closed(transition, initial).unsqueeze(1)
+
+    def pair(self, mix: Tensor) -> Tensor:
+        """Return ``[graphs, heads, n, n]`` for ``mix`` ``[heads, T · k]``: row v, column u holds the runs u → v."""
+        transition, initial = self.machine.weights()
+        mix = mix.to(transition.dtype)
+        if self.graph.num_nodes == 0:
+            return mix.sum(1)[:, None, None] * mix.new_zeros(self.graph.num_graphs, 1, 0, 0)
+        if self.length is None:
+            runs = ResolventRuns(self.graph.adjacency, self._symmetric_basis("pair"), self.labels, self._damping)
+            return runs.pair(transition, initial, mix)
+        labels = None if self.labels is None else Padding(self.graph.adjacency).pad(self.labels)
+        return pair_by_length(
+            self._walk.dense().detach(), weights_by_length(transition, initial, self.length), mix, labels
+        )
+
+    @property
+    def _damping(self) -> float:
+        return self.machine.transition.damping
+
+    @property
+    def _directed(self) -> bool:
+        return self.graph.walk(self.matrix).similarity is None
+
+    @cached_property
+    def _walk(self) -> WalkMatrix:
+        radius = (
+            walk_radius(self.graph, self.matrix)
+            if self.precomputed is None
+            else self.precomputed.radius.to(torch.float64)
+        )
+        return unit_walk(self.graph, self.matrix, radius)
+
+    @cached_property
+    def _steps(self) -> Steps:
+        kind = self.graph.edge_type if self.machine.by_edge > 1 else None
+        return Steps.of(self._walk, kind, self.machine.by_edge, self.machine.dtype)
+
+    def _returns(self, length: int) -> Tensor:
+        if self.precomputed is None:
+            return return_weights(self._walk, length)
+        known = self.precomputed.returns
+        if known is None or known.shape[1] < length:
+            got = 0 if known is None else known.shape[1]
+            raise ValueError(
+                f"the basis has {got} return weights, the layer needs {length}; use AddWalkBasis(returns={length})"
+            )
+        return known[:, :length].to(torch.float64)
+
+    def _basis(self, complete: bool) -> WalkBasis:
+        enough = min(int(self.graph.sizes.max()), enough_vectors(self._damping))
+        if self.precomputed is None:
+            return walk_basis(self.graph, self.matrix, vectors=None if complete else enough, complete=complete)
+        vectors, whole = self.precomputed.vectors, self.precomputed.complete
+        if vectors is None or whole is None or (complete and not bool(whole.all())):
+            what = "a complete basis (several labels, closed or pair readout)" if complete else "vectors"
+            raise ValueError(f"the basis lacks {what}; use AddWalkBasis(**layer.basis_settings)")
+        if not complete and vectors.shape[1] < enough and not bool(whole.all()):
+            raise ValueError(
+                f"the basis has {vectors.shape[1]} vectors and damping={self._damping} needs {enough} to be exact; use "
+                "AddWalkBasis(**layer.basis_settings)"
+            )
+        return self.precomputed
+
+    def _symmetric_basis(self, readout: str) -> WalkBasis:
+        if self.precomputed is None and self._directed:
+            raise ValueError(
+                f"runs of all lengths with readout={readout!r} need graphs that are undirected and, unless "
+                f"matrix='adjacency', without negative weights, got {self.graph!r}; give a length"
+            )
+        basis = self._basis(complete=True)
+        if basis.spectrum is not None and basis.spectrum.dim() != 2:
+            raise ValueError(f"the basis is for directed graphs, which readout={readout!r} has only with a length")
+        return basis
+
+    def _stepwise(self, transition: Tensor, initial: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return μ ``[m or 1, R, k, k]``, α of each node ``[n, k]``, and the labels if μ depends on them."""
+        machine, dtype = self.machine, self.machine.dtype
+        matrices = transition.reshape(machine.by_label, machine.by_edge, machine.states, machine.states).to(dtype)
+        start = initial.T.to(dtype)
+        start = start.expand(self.graph.num_nodes, -1) if self.labels is None else start[self.labels]
+        return matrices.contiguous(), start, self.labels if machine.by_label > 1 else None
+
+    def _fixed_point(self, transition: Tensor, initial: Tensor) -> Tensor:
+        """Return ``[n, k]``: runs of all lengths of a typed automaton, by :class:`gape.solvers.FixedPoint`."""
+        graph, machine = self.graph, self.machine
+        kind = None
+        if machine.by_edge > 1:
+            assert graph.edge_type is not None
+            kind = graph.edge_type
+            if machine.by_label > 1:
+                assert graph.labels is not None
+                kind = kind + machine.by_edge * graph.labels[graph.edge_index[0]]
+        # A single matrix is an untyped equation, also with transition_by="edge".
+        flat = transition.reshape(-1, machine.states, machine.states)
+        flat = flat if len(flat) > 1 else flat[0]
+        equation = Equation(self._walk, initial.detach(), flat.detach(), self.labels, kind)
+        rhs = initial.T[self.labels] if self.labels is not None else initial[:, 0].expand(graph.num_nodes, -1)
+        return stein_solve(flat, rhs, None, EdgeSystem(equation))
+
+    def _no_nodes(self) -> Tensor:
+        # Zero rows that still depend on the parameters, so that backward() works.
+        weight = sum(parameter.sum() for parameter in self.machine.parameters())
+        return weight * torch.zeros(
+            0, self.length or 1, self.machine.states, device=self.graph.device, dtype=self.machine.dtype
+        )
+
+
+def check_graph(graph: Graph, machine: LearnableAutomaton) -> None:
+    """Validate labels, edge types and weights of the graph for the automaton."""
+    if graph.edge_weight is not None and graph.edge_weight.requires_grad:
+        raise ValueError("edge_weight requires gradients, which a learnable automaton does not compute; detach it")
+    for name, what, place, count, values in (
+        ("labels", "node labels", "node", machine.labels, graph.labels),
+        ("edge_type", "edge types", "edge", machine.by_edge, graph.edge_type),
+    ):
+        if count == 1:
+            continue
+        if values is None:
+            raise ValueError(f"the automaton has {count} {what} and the graph has none; give {name}")
+        if values.numel() and int(values.max()) >= count:
+            at = int((values >= count).nonzero()[0])
+            raise ValueError(f"{name} must lie below {count}, got {int(values[at])} at {place} {at}")
+
+
+def check_basis(basis: WalkBasis, graph: Graph, matrix: str) -> None:
+    """Check that the basis belongs to this walk matrix and, as far as digests can tell, to these graphs."""
+    if not isinstance(basis, WalkBasis):
+        raise ValueError(f"basis must be a WalkBasis, such as WalkBasis.of(data), got {type(basis).__name__}")
+    if basis.matrix.numel() and bool((basis.matrix != NAMES.index(matrix)).any()):
+        found = NAMES[int(basis.matrix[basis.matrix != NAMES.index(matrix)][0])]
+        raise ValueError(f"the basis is for matrix={found!r}, the layer has matrix={matrix!r}")
+    rows = {name: len(value) for name, value in basis.tensors().items()}
+    graphs = {number for name, number in rows.items() if name in GRAPH_FIELDS}
+    nodes = {number for name, number in rows.items() if name not in GRAPH_FIELDS}
+    if graphs != {graph.num_graphs} or nodes - {graph.num_nodes}:
+        raise ValueError(f"the basis is for other graphs: its rows are {rows}, the graphs are {graph!r}")
+    if basis.digest is not None and len(other := (basis.digest != graph_edges(graph)).nonzero()):
+        raise ValueError(
+            f"the basis is for other edges than those of graph {int(other[0])}, or for another order of its nodes; "
+            "compute it from the edges as they are now, and give each batch its own"
+        )
+    if basis.weight is not None:
+        _check_weight(basis.weight, graph)
+
+
+def _check_weight(weight: torch.Tensor, graph: Graph) -> None:
+    known, actual = weight.to(torch.float64), graph_weight(graph)
+    # Either of them may have been rounded.
+    dtypes = [weight.dtype] if graph.edge_weight is None else [weight.dtype, graph.edge_weight.dtype]
+    rounding = max(1e-6, *(4 * torch.finfo(dtype).eps for dtype in dtypes if dtype.is_floating_point))
+    other = (~torch.isclose(actual, known, rtol=rounding, atol=0.0)).nonzero()
+    if len(other):
+        at = int(other[0, 0])
+        there, here = (" and ".join(f"{part:g}" for part in side[at].tolist() if part) or 0 for side in (known, actual))
+        hint = "edge_weight, too" if graph.edge_weight is None else "the same edge_weight"
+        raise ValueError(
+            f"the basis is for other weights: those of graph {at} add up to {there} there and to {here} here; give "
+            f"{hint}, or compute the basis from the edges as they are now"
+        )

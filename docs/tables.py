@@ -18,7 +18,10 @@ from gape.cli import app
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("results", "differences", "ablations", "learned", "speed", "translation")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("results", "differences", "ablations", "learned", "speed", "translation")
+    ),
 )
 END = "<!-- end of table -->"
 MARKED = re.compile(rf"(<!-- gape (table [^\n]+) -->\n)(.*?){END}", re.DOTALL)

@@ -263,7 +263,7 @@ def test_names_of_nodes_beside_an_array_overwrite_nothing_else(capsys, tmp_path)
     table.write_text("source,target\na,b\n")
     words = (table, "-e", "rw", "--length", 2, "-o")
     _, err = run(capsys, *words, tmp_path / "h.npy", code=2)
-    assert "h.nodes.csv, which is there and is something else" in err
+    assert "h.nodes.csv, which exists and is another kind of file" in err
     assert table.read_text() == "source,target\na,b\n"
     for _ in range(2):  # names that gape wrote may be written again
         out, _ = run(capsys, *words, tmp_path / "pe.npy")

@@ -20,7 +20,7 @@ from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 from gape import Graph
 from gape.data import molecules
 from gape.io import read_graphs, undirected
-from gape.io.named import numbered
+from gape.io.named_graphs import numbered
 
 edges_of_named_graphs = st.lists(
     st.tuples(st.sampled_from("xyz"), st.sampled_from("abcd"), st.sampled_from("abcd"), st.integers(1, 9)), min_size=1
@@ -159,7 +159,7 @@ WORDY = b"""<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="w" f
         ("graph.graphml", b"<graphml", "cannot be read as GraphML"),
         ("graph.graphml", b"<graphml></graphml>", "cannot be read as GraphML"),
         ("graph.gml", b"graph [ nodes", "cannot be read as GML"),
-        ("matrix.npz", b"PK nonsense", "cannot be read as a sparse matrix: it is no archive of arrays"),
+        ("matrix.npz", b"PK nonsense", "cannot be read as a sparse matrix: it is not an archive of arrays"),
         ("graph.graphml", WORDY, "edge 'a' – 'b' has weight 'heavy', which is not a number"),
         ("matrix.mtx", b"nonsense", "cannot be read as a Matrix Market file"),
         ("graph.pt", b"nonsense", "cannot be loaded safely"),
@@ -316,7 +316,7 @@ def test_bad_smiles_are_reported_with_their_line(tmp_path):
     with pytest.raises(ValueError, match=r"line 3, 'C1CC,2': RDKit cannot.*line 4, ',3': no SMILES"):
         read_graphs(tmp_path / "m.csv")
     (tmp_path / "m.csv").write_text("graph,smiles\nx,CCO\nx,C\n")
-    with pytest.raises(ValueError, match=r"line 3, 'x,C': graph 'x' was on line 2 already"):
+    with pytest.raises(ValueError, match=r"line 3, 'x,C': graph 'x' is already on line 2"):
         read_graphs(tmp_path / "m.csv")
 
 

@@ -17,9 +17,8 @@ from gape.encodings.base import Encoding
 from gape.encodings.pairs import Pairs
 from gape.encodings.store import Store
 from gape.graph.graph import Graph
-from gape.io.named import NamedGraphs
+from gape.io.named_graphs import NamedGraphs, undirected
 from gape.io.read import read_graphs
-from gape.io.undirected import undirected
 from gape.io.write import check_output, output_files, write_encoding
 from gape.solvers.solution import AlgebraicOnlyWarning, SolveError, Status
 

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from gape.graph.graph import Graph
-from gape.io.named import NamedGraphs, as_names
-from gape.io.rows import BadRows
+from gape.io.named_graphs import NamedGraphs, as_names
+from gape.io.text_table import BadRows
 
 COLUMNS = ("source", "target", "weight", "graph")
 
@@ -25,11 +25,12 @@ def edge_list(
     others: Iterable[str] = (),
     unit: str = "line",
 ) -> NamedGraphs:
-    """One edge ``source`` → ``target`` a row. Nodes are numbered by their names if these are whole numbers, else in
-    the order in which they come; so are the graphs. A node without edges cannot be told in an edge list. ``others``
-    are columns that were not even read.
+    """Build graphs from rows ``source``, ``target``.
+
+    Nodes and graphs are ordered by their names if these are whole numbers, otherwise by first occurrence. An edge list
+    has no isolated nodes. ``others`` names columns of the file that are not in ``header``.
     """
-    place = _places(path, header)
+    place = _column_index(path, header)
     bad = BadRows(path, unit)
     ends: list[Any] = []
     graphs: list[Any] = []
@@ -64,7 +65,7 @@ def edge_list(
 
 
 def parquet_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[Any]]], list[str]]:
-    """The columns of a parquet file that matter here, row by row, counted from 1; and which others there are."""
+    """Return the edge-list columns of a parquet file, its rows counted from 1, and the names of other columns."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -72,7 +73,7 @@ def parquet_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[Any]]
         raise ImportError("reading parquet needs PyArrow: pip install 'gape[cli]'") from error
     try:
         file = pyarrow.parquet.ParquetFile(path)
-        _places(path, file.schema_arrow.names)
+        _column_index(path, file.schema_arrow.names)
         header = [name for name in file.schema_arrow.names if name in COLUMNS]
         table = file.read(columns=header)
     except pyarrow.ArrowException as error:
@@ -83,7 +84,7 @@ def parquet_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[Any]]
 
 
 def _values(path: Path, name: str, column: Any) -> list[Any]:
-    """A column of text or numbers; bytes are taken for UTF-8 text."""
+    """Convert a column to a list of text or numbers; bytes are decoded as UTF-8."""
     import pyarrow
 
     if pyarrow.types.is_nested(column.type):
@@ -94,7 +95,7 @@ def _values(path: Path, name: str, column: Any) -> list[Any]:
         raise ValueError(f"{path}: column {name} is {column.type}, expected text or numbers: {error}") from error
 
 
-def _places(path: Path, header: list[str]) -> dict[str, int]:
+def _column_index(path: Path, header: list[str]) -> dict[str, int]:
     missing = [name for name in ("source", "target") if name not in header]
     if missing:
         raise ValueError(
@@ -108,7 +109,7 @@ def _places(path: Path, header: list[str]) -> dict[str, int]:
 
 
 def _missing(value: Any) -> bool:
-    """Whether there is no name; in columns of numbers NaN stands for that, and it is no number."""
+    """Return whether a value is missing: empty, null or NaN."""
     return value in ("", None) or value != value
 
 
@@ -144,7 +145,7 @@ def _assemble(
 
 
 def _codes(values: list[Any]) -> tuple[Any, Any]:
-    """The distinct values (in numeric order if whole numbers, else as they come), and the place of each value."""
+    """Return the distinct values, sorted if whole numbers, otherwise by first occurrence, and the index of each."""
     place = {value: i for i, value in enumerate(dict.fromkeys(values))}
     codes = np.fromiter((place[value] for value in values), dtype=np.int64, count=len(values))
     names = as_names(list(place))

@@ -1,4 +1,4 @@
-"""``read_graphs``: a file with graphs, by its ending."""
+"""Read graph files, by file name extension."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gape.io.edge_list import edge_list, parquet_table
-from gape.io.markup import read_gml, read_graphml
-from gape.io.matrix import read_mtx, read_npz
-from gape.io.named import NamedGraphs
-from gape.io.pyg_file import read_pt
-from gape.io.rows import read_table
+from gape.io.formats import read_gml, read_graphml, read_mtx, read_npz, read_pt
+from gape.io.named_graphs import NamedGraphs
 from gape.io.smiles import smiles_table
+from gape.io.text_table import read_table
 
 
 def read_graphs(path: str | os.PathLike[str]) -> NamedGraphs:
-    """The graphs of a file, with the names of their nodes.
+    """Read the graphs of a file, with the names of their nodes.
 
     ==================================  ===============================================================================
-    ending                              what is read
+    extension                           content
     ==================================  ===============================================================================
     ``.csv``, ``.tsv``, ``.parquet``    an edge list ``source,target[,weight][,graph]``
     ``.csv``, ``.tsv``                  molecules, if there is a column ``smiles`` and none called ``source``
     ``.graphml``, ``.gml``              one graph, by NetworkX
     ``.npz``, ``.mtx``                  a sparse adjacency matrix
-    ``.pt``                             PyG ``Data``, list of ``Data``, processed data set
+    ``.pt``                             PyG ``Data``, list of ``Data``, processed dataset
     ==================================  ===============================================================================
 
     Text tables may be compressed: ``.csv.gz``, ``.csv.xz``, ``.csv.bz2``.
@@ -48,9 +46,7 @@ def read_graphs(path: str | os.PathLike[str]) -> NamedGraphs:
     packed = suffixes[-1:] and suffixes[-1] in (".gz", ".xz", ".bz2") and suffixes[-2:-1] in ([".csv"], [".tsv"])
     kind = suffixes[-2] if packed else "".join(suffixes[-1:])
     if kind not in _READERS:
-        raise ValueError(
-            f"{path}: cannot tell what is in a file that ends in {kind!r}; known are {', '.join(_READERS)}"
-        )
+        raise ValueError(f"{path}: unknown file extension {kind!r}; known are {', '.join(_READERS)}")
     return _READERS[kind](path)
 
 

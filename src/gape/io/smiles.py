@@ -1,4 +1,4 @@
-"""Molecules: a csv file with a column ``smiles``, one molecule a row."""
+"""Read molecules from a table with a column ``smiles``."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 import torch
 
 from gape.graph.graph import Graph
-from gape.io.named import NamedGraphs, as_names
-from gape.io.rows import BadRows
+from gape.io.named_graphs import NamedGraphs, as_names
+from gape.io.text_table import BadRows
 
 
 def smiles_table(path: Path, header: list[str], rows: Iterable[tuple[int, list[str]]]) -> NamedGraphs:
-    """One molecule a row: heavy atoms in the order of the SMILES, every bond in both directions.
+    """Build one graph per row: heavy atoms in the order of the SMILES, every bond in both directions.
 
-    The molecules are named by the column ``graph`` if there is one, else counted from 0.
+    Molecules are named by the column ``graph`` if there is one, otherwise by number from 0.
     """
     chemistry = rdkit()
     bad = BadRows(path)
@@ -36,7 +36,7 @@ def smiles_table(path: Path, header: list[str], rows: Iterable[tuple[int, list[s
         elif molecule is None:
             bad.add(line, row, "RDKit cannot read the SMILES" if text else "no SMILES")
         elif name in line_of:
-            bad.add(line, row, f"graph {name!r} was on line {line_of[name]} already")
+            bad.add(line, row, f"graph {name!r} is already on line {line_of[name]}")
         else:
             line_of[name] = line
             names.append(name if "graph" in header else len(names))
@@ -54,7 +54,7 @@ def smiles_table(path: Path, header: list[str], rows: Iterable[tuple[int, list[s
 
 
 def rdkit() -> Any:
-    """RDKit's ``Chem``; what it would print about molecules that it cannot read is ours to say."""
+    """Import RDKit's ``Chem`` and silence its log: our errors name the molecules it cannot read."""
     try:
         from rdkit import Chem, RDLogger
     except ImportError as error:

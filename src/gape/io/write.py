@@ -1,4 +1,4 @@
-"""``write_encoding``: encodings with the names of their nodes, as parquet, csv, npz or npy."""
+"""Write encodings with the names of their nodes, as parquet, csv, npz or npy."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from torch import Tensor
 
 from gape._internal.files import check_writable, replacing
 from gape.encodings.pairs import Pairs
-from gape.io.named import NamedGraphs
+from gape.io.named_graphs import NamedGraphs
 
 ENDINGS = (".parquet", ".csv", ".npz", ".npy")
 
 
 def check_output(path: str | os.PathLike[str], pairwise: bool) -> None:
-    """Refuse a path that :func:`write_encoding` could not write to, before anything is computed."""
+    """Raise if :func:`write_encoding` could not write to ``path``; call it before computing anything."""
     path = Path(path)
     if path.suffix not in ENDINGS:
-        raise ValueError(f"{path}: cannot write a file that ends in {path.suffix!r}; known are {', '.join(ENDINGS)}")
+        raise ValueError(f"{path}: cannot write files with extension {path.suffix!r}; known are {', '.join(ENDINGS)}")
     if pairwise and path.suffix != ".npz":
         raise ValueError(
-            f"{path}: this encoding has a number for each pair of nodes, which {path.suffix} files have no place for; "
+            f"{path}: this encoding has one value per pair of nodes, which {path.suffix} files cannot hold; "
             "write it to a .npz file"
         )
     for file in output_files(path):
@@ -32,18 +32,18 @@ def check_output(path: str | os.PathLike[str], pairwise: bool) -> None:
     for names in output_files(path)[1:]:
         if names.exists() and not _is_names(names):
             raise ValueError(
-                f"{path}: the names of its nodes would go to {names}, which is there and is something else; choose "
-                "another name for the output, or another form, such as .npz"
+                f"{path}: node names would be written to {names}, which exists and is another kind of file; "
+                "choose another name or format, such as .npz"
             )
 
 
 def output_files(path: Path) -> list[Path]:
-    """All files that :func:`write_encoding` writes for this one, the first of which it is itself."""
+    """Return all files that :func:`write_encoding` writes for ``path``, itself first."""
     return [path, path.with_suffix(".nodes.csv")] if path.suffix == ".npy" else [path]
 
 
 def _is_names(path: Path) -> bool:
-    """Whether a file looks like one of ours with names of nodes."""
+    """Return whether a file looks like a list of node names that we wrote."""
     with open(path, "rb") as file:
         return file.readline().strip() in (b"node", b"graph,node")
 
@@ -51,10 +51,10 @@ def _is_names(path: Path) -> bool:
 def write_encoding(
     path: str | os.PathLike[str], values: Tensor | Pairs, named: NamedGraphs, *, name: str = "pe", settings: str = ""
 ) -> None:
-    """Write an encoding whole or not at all, in the form that the ending of ``path`` asks for.
+    """Write an encoding, whole or not at all, in the format of the extension of ``path``.
 
     ============  =====================================================================================================
-    ending        what is written
+    extension     content
     ============  =====================================================================================================
     ``.parquet``  columns ``graph`` (if the graphs have names), ``node``, ``{name}_0``, ``{name}_1``, …; the settings
                   are in the schema's metadata

@@ -1,4 +1,4 @@
-"""Rows of a text table with their line numbers, and complaints that quote them."""
+"""Read text tables with line numbers, and collect errors that quote them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
-_SHOWN = 5
+MAX_SHOWN_ROWS = 5
 
 
 @dataclass
 class BadRows:
-    """Collects what is wrong with a table, so that the user hears of all of it at once.
+    """Collects the invalid rows of a table, to report them all at once.
 
     Args:
         path: the file.
-        unit: what its rows are counted in, lines of text or rows.
-        found: the complaints.
+        unit: what a row is called in errors, line or row.
+        found: the errors.
     """
 
     path: Path
@@ -38,14 +38,14 @@ class BadRows:
         """Raise if a bad row was found."""
         if self.found:
             rows = "1 bad row" if len(self.found) == 1 else f"{len(self.found)} bad rows"
-            more = f"; and {len(self.found) - _SHOWN} more" if len(self.found) > _SHOWN else ""
-            raise ValueError(f"{self.path}: {rows}. {'; '.join(self.found[:_SHOWN])}{more}")
+            more = f"; and {len(self.found) - MAX_SHOWN_ROWS} more" if len(self.found) > MAX_SHOWN_ROWS else ""
+            raise ValueError(f"{self.path}: {rows}. {'; '.join(self.found[:MAX_SHOWN_ROWS])}{more}")
 
 
 def read_table(path: Path, delimiter: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """The header of a csv or tsv file (``.gz``, ``.xz``, ``.bz2`` too), and its rows with their line numbers.
+    """Return the header of a csv or tsv file (also ``.gz``, ``.xz``, ``.bz2``) and its rows with line numbers.
 
-    Empty lines are left out; spaces around values are taken off. A row over several lines has the number of the first.
+    Empty lines are skipped and values stripped. A row that spans several lines has the number of the first.
     """
     rows = _lines(path, delimiter)
     _, header = next(rows, (0, []))
@@ -72,12 +72,12 @@ def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         ) from error
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the system's complaint, not one about the content
+            raise  # an error of the file system, not of the content
         raise ValueError(f"{path} cannot be read as a table: {error}") from error
 
 
 def _not_utf8(path: Path) -> tuple[int, bytes]:
-    """The number and content of the first line that is not UTF-8."""
+    """Return number and content of the first line that is not UTF-8."""
     with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
         for number, line in enumerate(file, start=1):
             try:

@@ -1,0 +1,320 @@
+"""Graphs cut into parts for rooted automata: whole graphs with all their roots, or a ball around every root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from gape.blocks import refuse_above
+from gape.encodings.hops import hop_distances
+from gape.graph import Graph
+from gape.linalg.elimination import Elimination, eliminate
+from gape.solvers.rooted_part import RootedPart
+
+Array = np.ndarray[Any, Any]
+
+# Numbers in one array of a part, measured: fewer cost more calls, more fall out of the cache.
+PART_ELEMENTS = 1 << 20
+# Graphs of so many nodes, or fewer, keep one pattern for all roots even if a radius leaves nodes out.
+WHOLE_NODES = 64
+# Roots are padded to a multiple of this, so that graphs of similar sizes share a part.
+ROOT_MULTIPLE = 4
+# More than n² / DENSE_EDGES edges, or a factorisation of more than n³ / DENSE_WORK products: dense matrices are faster.
+DENSE_EDGES = 4
+DENSE_WORK = 8
+# Nodes of balls that are searched together, if they are of more than one root.
+BALL_NODES = 1 << 20
+# Arrays with a number for every entry and lane that exist at the same time.
+LIVE_ARRAYS = 8
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes that decide how graphs are cut.
+
+    Args:
+        layers: number of labels, L + 1.
+        machines: number of machines K.
+        radius: nodes further away from the root do not exist; ``None`` to keep all.
+        dense: dense matrices for all graphs.
+        memory: largest memory, in GiB, for one root.
+    """
+
+    layers: int
+    machines: int
+    radius: int | None = None
+    dense: bool = False
+    memory: float = 4.0
+
+    def labels(self, distance: Array, cap: int) -> Array:
+        """Labels from distances, of which ``cap`` means that there is no path."""
+        limit = cap - 1 if self.radius is None else self.radius
+        return np.where(distance > limit, self.layers, np.minimum(distance, self.layers - 1))
+
+    def bytes_per_root(self, entries: int) -> int:
+        """Memory for one root whose ball has that many matrix entries."""
+        return 8 * LIVE_ARRAYS * self.machines * entries
+
+
+@dataclass(frozen=True, eq=False)
+class RootedGraphs:
+    """Graphs, or balls cut out of them, as sorted edge lists in NumPy.
+
+    Args:
+        sizes: ``[B]``, numbers of nodes; N together.
+        source, target: ``[E]``, sorted by source, then target; no two the same.
+        weight: ``[E]``, A / ρ.
+        nodes: ``[N]``, numbers of the nodes in the batch that all this was taken from.
+        graphs: ``[B]``, numbers of the graphs there.
+        symmetric: whether A is.
+    """
+
+    sizes: Array
+    source: Array
+    target: Array
+    weight: Array
+    nodes: Array
+    graphs: Array
+    symmetric: bool
+
+    @classmethod
+    def of(cls, graph: Graph, scale: Array, first_node: int = 0, first_graph: int = 0) -> RootedGraphs:
+        """All graphs of a batch, weights times ``scale`` ``[graphs]``; parallel edges are added up.
+
+        ``first_node`` and ``first_graph``: where the batch begins in a larger one.
+        """
+        n = graph.num_nodes
+        keys, place = torch.unique(graph.edge_index[0] * n + graph.edge_index[1], return_inverse=True)
+        weight = torch.zeros(len(keys), dtype=torch.float64, device=keys.device)
+        weight.index_add_(0, place, graph.adjacency.weights.detach())
+        source, target = np.divmod(keys.cpu().numpy(), max(n, 1))
+        weights = weight.cpu().numpy() * scale[graph.batch.cpu().numpy()[source]]
+        nodes, graphs = first_node + np.arange(n), first_graph + np.arange(graph.num_graphs)
+        return cls(graph.sizes.cpu().numpy(), source, target, weights, nodes, graphs, graph.undirected)
+
+    @cached_property
+    def node_ptr(self) -> Array:
+        return offsets(self.sizes)
+
+    @cached_property
+    def edge_ptr(self) -> Array:
+        return np.searchsorted(self.source, self.node_ptr)
+
+    @property
+    def density(self) -> Array:
+        """``[B]``: edges in relation to n²."""
+        return np.diff(self.edge_ptr) / np.maximum(self.sizes, 1) ** 2
+
+    def take(self, graphs: Array) -> RootedGraphs:
+        """Those graphs, in that order."""
+        first, counts = self.edge_ptr[graphs], np.diff(self.edge_ptr)[graphs]
+        sizes = self.sizes[graphs]
+        edges, nodes = ranges(first, counts), ranges(self.node_ptr[graphs], sizes)
+        shift = np.repeat(offsets(sizes)[:-1] - self.node_ptr[graphs], counts)
+        return RootedGraphs(
+            sizes,
+            self.source[edges] + shift,
+            self.target[edges] + shift,
+            self.weight[edges],
+            self.nodes[nodes],
+            self.graphs[graphs],
+            self.symmetric,
+        )
+
+    def by_size(self) -> RootedGraphs:
+        """Without graphs that have no nodes, the smallest first."""
+        order = np.argsort(self.sizes, kind="stable")
+        return self.take(order[self.sizes[order] > 0])
+
+
+def whole_parts(graphs: RootedGraphs, shape: Shape) -> Iterator[RootedPart]:
+    """Whole graphs with all their nodes as roots: one pattern for all roots of a graph."""
+    for some, elimination in _by_density(graphs, shape):
+        largest = int(some.sizes.max())
+        refuse_above(
+            shape.memory,
+            8 * largest**2 + shape.bytes_per_root(_most_entries(some, elimination)),
+            f"rooted runs on a graph of {largest} nodes, all of them in the ball of each,",
+            "set radius, such as radius=2, to cut out a ball around each root, or raise memory",
+        )
+        cap = max(shape.layers, shape.radius or 0) + 1
+        labels = shape.labels(hop_distances(np.stack([some.source, some.target]), some.sizes, cap), cap)
+        pair_ptr = offsets(some.sizes**2)
+        width = -(-some.sizes // ROOT_MULTIPLE) * ROOT_MULTIPLE
+        for start, stop, first, last in _pieces(some, elimination, width, shape):
+            sizes = some.sizes[start:stop]
+            batch = np.repeat(np.arange(start, stop), sizes)
+            node, root = np.arange(len(batch)) - np.repeat(offsets(sizes)[:-1], sizes), np.arange(first, last)
+            pair = (pair_ptr[batch] + node)[:, None] + root * some.sizes[batch, None]
+            exists = root < some.sizes[batch, None]
+            found = np.where(exists, labels[np.where(exists, pair, 0)], shape.layers)
+            present = root < sizes[:, None]
+            roots = np.where(present, some.nodes[np.where(present, some.node_ptr[start:stop, None] + root, 0)], -1)
+            yield _part(some, elimination, start, stop, found, roots, shape)
+
+
+def ball_parts(graph: RootedGraphs, roots: Array, shape: Shape) -> Iterator[RootedPart]:
+    """A ball around each of those roots of one graph, each a graph of its own."""
+    radius = shape.radius or 0
+    found = cut_balls(graph, roots, radius, BALL_NODES if len(roots) > 1 else None)
+    if found is None:
+        for half in np.array_split(roots, 2):
+            yield from ball_parts(graph, half, shape)
+        return
+    balls, distance = found
+    labels = np.minimum(distance, shape.layers - 1)
+    for some, elimination in _by_density(balls, shape):
+        largest = int(some.sizes.argmax())
+        refuse_above(
+            shape.memory,
+            shape.bytes_per_root(_most_entries(some, elimination)),
+            f"the ball of radius {radius} around node {graph.nodes[roots[some.graphs[largest]]]}, "
+            f"of {some.sizes[largest]} nodes,",
+            "choose a smaller radius or fewer machines, or raise memory",
+        )
+        for start, stop, _, _ in _pieces(some, elimination, np.ones_like(some.sizes), shape):
+            of_node = labels[some.nodes[some.node_ptr[start] : some.node_ptr[stop]], None]
+            of_root = graph.nodes[roots[some.graphs[start:stop]], None]
+            yield _part(some, elimination, start, stop, of_node, of_root, shape, int(graph.graphs[0]))
+
+
+def cut_balls(
+    graph: RootedGraphs, roots: Array, radius: int, most: int | None = None
+) -> tuple[RootedGraphs, Array] | None:
+    """The subgraphs of all nodes within ``radius`` steps of each root, and the distance of each of their nodes.
+
+    ``None`` if they have more than ``most`` nodes together.
+
+    Example:
+        >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)], undirected=True)
+        >>> balls, distance = cut_balls(RootedGraphs.of(path, np.ones(1)), np.array([0, 2]), radius=1)
+        >>> balls.sizes.tolist(), balls.source.tolist(), balls.target.tolist(), distance.tolist()
+        ([2, 3], [0, 1, 2, 3, 3, 4], [1, 0, 3, 2, 4, 3], [0, 1, 1, 0, 1])
+    """
+    n = len(graph.nodes)
+    ptr = np.searchsorted(graph.source, np.arange(n + 1))
+    # A pair of a root and a node is one number; sorted, the pairs are the nodes of all balls in order.
+    front = np.arange(len(roots)) * n + roots
+    pairs, distance = front, np.zeros(len(roots), np.int64)
+    for step in range(1, radius + 1):
+        edges, owner = _edges_of(ptr, front % n)
+        front = np.setdiff1d(front[owner] // n * n + graph.target[edges], pairs)
+        pairs, distance = np.append(pairs, front), np.append(distance, np.full(len(front), step))
+        if most is not None and len(pairs) > most:
+            return None
+        if not len(front):
+            break
+    order = np.argsort(pairs, kind="stable")
+    pairs, distance = pairs[order], distance[order]
+    edges, owner = _edges_of(ptr, pairs % n)
+    wanted = pairs[owner] // n * n + graph.target[edges]
+    place = np.searchsorted(pairs, wanted)
+    inside = pairs[np.minimum(place, len(pairs) - 1)] == wanted
+    balls = RootedGraphs(
+        np.bincount(pairs // n, minlength=len(roots)),
+        owner[inside],
+        place[inside],
+        graph.weight[edges[inside]],
+        np.arange(len(pairs)),
+        np.arange(len(roots)),
+        graph.symmetric,
+    )
+    return balls, distance
+
+
+def _edges_of(ptr: Array, nodes: Array) -> tuple[Array, Array]:
+    """The edges that leave each of the nodes, and for each edge the position of its node in ``nodes``."""
+    counts = ptr[nodes + 1] - ptr[nodes]
+    return ranges(ptr[nodes], counts), np.repeat(np.arange(len(nodes)), counts)
+
+
+def _by_density(graphs: RootedGraphs, shape: Shape) -> Iterator[tuple[RootedGraphs, Elimination | None]]:
+    """Graphs for a sparse factorisation, with its pattern, and those for dense matrices; the smallest first."""
+    graphs = graphs.by_size()
+    dense = (graphs.density > 1 / DENSE_EDGES) | shape.dense
+    while not dense.all():
+        sparse = graphs.take(np.flatnonzero(~dense))
+        elimination = eliminate(np.stack([sparse.source, sparse.target]), sparse.sizes)
+        filled = elimination.work > sparse.sizes**3 / DENSE_WORK + sparse.sizes
+        if not filled.any():
+            yield sparse, elimination
+            break
+        dense[np.flatnonzero(~dense)[filled]] = True
+    if dense.any():
+        yield graphs.take(np.flatnonzero(dense)), None
+
+
+def _entries(graphs: RootedGraphs, elimination: Elimination | None) -> Array:
+    """``[B]``: numbers that a matrix on each graph is held in."""
+    return graphs.sizes**2 if elimination is None else graphs.sizes + 2 * np.diff(elimination.entry_ptr)
+
+
+def _most_entries(graphs: RootedGraphs, elimination: Elimination | None) -> int:
+    return int(_entries(graphs, elimination).max())
+
+
+def _pieces(
+    graphs: RootedGraphs, elimination: Elimination | None, roots: Array, shape: Shape
+) -> Iterator[tuple[int, int, int, int]]:
+    """First and last graph, first and last root of pieces of about ``PART_ELEMENTS`` numbers.
+
+    Graphs of a piece have equally many roots, and those of balls, which have one, nearly the same size.
+    """
+    entries = _entries(graphs, elimination) * shape.machines
+    start = 0
+    while start < len(entries):
+        room = max(1, PART_ELEMENTS // int(entries[start]))
+        same = (roots[start:] == roots[start]) & (graphs.sizes[start:] <= 1.25 * graphs.sizes[start] + ROOT_MULTIPLE)
+        most = len(same) if same.all() else int(same.argmin())
+        each = int(roots[start])
+        stop = start + max(1, min(most, room // each))
+        for first in range(0, each, max(1, room)):
+            yield start, stop, first, min(each, first + max(1, room))
+        start = stop
+
+
+def _part(
+    graphs: RootedGraphs,
+    elimination: Elimination | None,
+    start: int,
+    stop: int,
+    labels: Array,
+    roots: Array,
+    shape: Shape,
+    graph: int | None = None,
+) -> RootedPart:
+    """The graphs ``start`` to ``stop - 1``; ``graph``: the one of the batch from which all were cut."""
+    edges, first = slice(graphs.edge_ptr[start], graphs.edge_ptr[stop]), graphs.node_ptr[start]
+    arrays = (
+        graphs.sizes[start:stop],
+        graphs.source[edges] - first,
+        graphs.target[edges] - first,
+        graphs.weight[edges],
+        labels.astype(np.int32),
+        roots,
+        graphs.graphs[start:stop] if graph is None else np.full(stop - start, graph),
+    )
+    sizes, source, target, weight, labels, roots, of = (torch.from_numpy(array) for array in arrays)
+    schedule = None if elimination is None else elimination.schedule(start, stop)
+    return RootedPart(
+        sizes, source, target, weight, labels, roots, of, layers=shape.layers, symmetric=graphs.symmetric, schedule=schedule
+    )
+
+
+def ranges(first: Array, counts: Array) -> Array:
+    """``first[i], first[i] + 1, …``, ``counts[i]`` of them for each i, one after another.
+
+    >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    return np.arange(counts.sum()) + np.repeat(first - offsets(counts)[:-1], counts)
+
+
+def offsets(counts: Array) -> Array:
+    """Segment offsets (exclusive cumulative sum), like PyG's ``ptr``."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])

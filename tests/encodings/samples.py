@@ -8,12 +8,12 @@ from gape.encodings import make, names
 
 SEQUENCES = ("sinusoidal", "lape-p", "lape-c", "lape-c10k", "sa-c", "rw-p")
 UNDIRECTED = ("lape", "sa")
-SMALL = {"gape": {"states": 6}, "sinusoidal": {"width": 6}}
+SMALL = {"gape": {"states": 6}, "sinusoidal": {"width": 6}, "gape-rooted": {"machines": 3, "layers": 2}}
 
 
 def encoding(name: str, **settings):
     """Make the encoding of that name with few features, in float64 unless it has integers."""
-    settings = {**SMALL.get(name.split("-")[0], {}), **settings}
+    settings = {**SMALL.get(name, SMALL.get(name.split("-")[0], {})), **settings}
     if name not in ("spd", "degree"):
         settings.setdefault("dtype", "float64")
     return make(name, **settings)

@@ -11,6 +11,7 @@ from gape.encodings.pair import pair
 from gape.encodings.pairs import Pairs
 from gape.encodings.random_walk import Estimate, RandomWalk, estimate_random_walk
 from gape.encodings.registry import PRESETS, Setting, make, names, settings_of, summary
+from gape.encodings.rooted import RootedGAPE
 from gape.encodings.sequence import (
     CycleSpectrum,
     PathRandomWalk,
@@ -39,6 +40,7 @@ __all__ = [
     "Pairs",
     "PathRandomWalk",
     "RandomWalk",
+    "RootedGAPE",
     "SequenceEncoding",
     "SequenceLaplacian",
     "Setting",

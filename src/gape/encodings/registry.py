@@ -18,6 +18,7 @@ from gape.encodings.gape import GAPE
 from gape.encodings.laplacian import Laplacian
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.random_walk import RandomWalk
+from gape.encodings.rooted import RootedGAPE
 from gape.encodings.sequence import CycleSpectrum, PathRandomWalk, SequenceLaplacian, Sinusoidal
 from gape.encodings.shortest_path import ShortestPath
 from gape.encodings.spectrum import Spectrum
@@ -43,6 +44,7 @@ PRESETS = MappingProxyType(
 #: Class and preset settings by name.
 REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {
     **{name: (GAPE, preset) for name, preset in PRESETS.items()},
+    "gape-rooted": (RootedGAPE, {}),
     "rw": (RandomWalk, {}),
     "lape": (Laplacian, {}),
     "sa": (Spectrum, {}),

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape.encodings.base import Encoding, at_least
-from gape.interop import as_graph
+from gape._internal.validation import check_at_least
+from gape.encodings.base import Encoding
+from gape.graph.convert import as_graph
 from gape.solvers.rooted import rooted
 from gape.solvers.solution import Solution
 
@@ -44,7 +45,7 @@ class RootedGAPE(Encoding):
     :meth:`solve` gives the same weights with a certificate for every graph.
 
     Example:
-        >>> from gape.graph import Graph
+        >>> from gape.graph.graph import Graph
         >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
         >>> RootedGAPE(machines=2, layers=1)(ring).shape
         torch.Size([3, 4])
@@ -63,12 +64,12 @@ class RootedGAPE(Encoding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(1, machines=self.machines)
-        at_least(0, layers=self.layers)
+        check_at_least(1, machines=self.machines)
+        check_at_least(0, layers=self.layers)
         if self.radius is not None:
-            at_least(0, radius=self.radius)
+            check_at_least(0, radius=self.radius)
         if self.length is not None:
-            at_least(1, length=self.length)
+            check_at_least(1, length=self.length)
         if not 0 <= self.damping_min <= self.damping < 1:
             raise ValueError(
                 "damping must be at least damping_min and below 1, and damping_min not negative; "
@@ -77,7 +78,7 @@ class RootedGAPE(Encoding):
 
     @property
     def transition(self) -> Tensor:
-        """``[machines, layers + 1, layers + 1]``: weights γ_κ R_κ[a, b] of steps from layer a to b, relative to 1/ρ(A)."""
+        """``[machines, layers + 1, layers + 1]``: weights γ_κ R_κ[a, b] of steps from a to b, relative to 1/ρ(A)."""
         generator = torch.Generator().manual_seed(self.seed)
         size = self.layers + 1
         drawn = torch.rand(self.machines, size, size, generator=generator, dtype=torch.float64)

@@ -53,7 +53,6 @@ class Elimination:
             self.target[entries] - first,
             self.rank[first:last],
             self.level[first:last],
-            self.sizes[start:stop],
         )
 
 
@@ -71,7 +70,7 @@ def eliminate(edge_index: Array, sizes: Array) -> Elimination:
         >>> star = np.array([[0, 0, 0], [1, 2, 3]])
         >>> done = eliminate(star, np.array([4]))
         >>> done.rank.tolist(), done.level.tolist(), len(done.pivot)
-        ([2, 0, 1, 3], [1, 0, 0, 2], 3)
+        ([3, 0, 1, 2], [1, 0, 0, 0], 3)
     """
     graphs, n, largest = len(sizes), int(sizes.sum()), int(sizes.max(initial=0))
     starts = _offsets(sizes)[:-1]
@@ -135,8 +134,7 @@ class Schedule:
         pivot, target: ``[entries]``, rows of each off-diagonal entry of the filled pattern.
         first, second: ``[pairs]``, two entries of one pivot p, (p, i) and (p, j) with i eliminated before j.
         joint: ``[pairs]``, the entry (i, j) that they change.
-        levels: what to do together, in order.
-        ptr: ``[graphs + 1]``, offsets of the graphs' nodes.
+        levels: what is done together, in order.
     """
 
     nodes: Tensor
@@ -146,10 +144,9 @@ class Schedule:
     second: Tensor
     joint: Tensor
     levels: tuple[Level, ...]
-    ptr: Tensor
 
     @classmethod
-    def of(cls, pivot: Array, target: Array, rank: Array, level: Array, sizes: Array) -> Schedule:
+    def of(cls, pivot: Array, target: Array, rank: Array, level: Array) -> Schedule:
         n = len(rank)
         nodes = np.lexsort((rank, level))
         row = np.empty(n, np.int64)
@@ -173,8 +170,16 @@ class Schedule:
             Level(*(slice(begin, end) for begin, end in zip(before_, now, strict=True)))
             for before_, now in zip([[0, 0, 0], *ends], ends, strict=False)
         ]
-        index = (torch.from_numpy(part) for part in (nodes, pivot, target, first, second, joint))
-        return cls(*index, tuple(levels), torch.from_numpy(_offsets(sizes)))
+        tensor = torch.from_numpy
+        return cls(
+            tensor(nodes),
+            tensor(pivot),
+            tensor(target),
+            tensor(first),
+            tensor(second),
+            tensor(joint),
+            tuple(levels),
+        )
 
     @property
     def num_nodes(self) -> int:

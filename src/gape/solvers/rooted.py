@@ -3,7 +3,7 @@ r"""Rooted automata: transition weights that depend on the distance from a root,
 For a root u every node v has the label d(u, v), the number of edges from u to v, at most L. Machine κ multiplies a step
 from label a to label b by T_κ[a, b]. With ρ = ρ(|A|)
 
-    M_{κ,u} = A ∘ T_κ[d(u,·), d(u,·)] / ρ,     C_{κ,u} = diag (I - M_{κ,u})⁻¹,     e(u)[κ, l] = Σ_{v: d(u,v)=l} C_{κ,u}(v).
+    M_{κ,u} = A ∘ T_κ[d(u,·), d(u,·)] / ρ,   C_{κ,u} = diag (I - M_{κ,u})⁻¹,   e(u)[κ, l] = Σ_{v: d(u,v)=l} C_{κ,u}(v).
 
 This is Definition 2 of Soga & Chiang (2023) with labels that come from the graph itself. Since entrywise
 |M_{κ,u}| ≤ max |T_κ| · |A| / ρ, the radius ρ(|M_{κ,u}|) is at most max |T_κ|: below 1 the equation is regular and the
@@ -24,15 +24,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gape.blocks import dense_parts
-from gape.graph import Graph
-from gape.radius import spectral_radii
+from gape._internal.threads import map_threads
+from gape.graph.batching import dense_parts
+from gape.graph.graph import Graph
+from gape.graph.spectral_radius import spectral_radii
 from gape.solvers.outcome import CONSISTENT, lost_rows
 from gape.solvers.rooted_balls import WHOLE_NODES, RootedGraphs, Shape, ball_parts, whole_parts
 from gape.solvers.rooted_part import RootedPart, closed_by_layer, lengths_by_layer, table_of
 from gape.solvers.solution import Solution, Status
 from gape.solvers.verdict import raise_or_warn
-from gape.threads import map_threads
 
 # Roots of a large graph whose balls are one piece of work for a thread.
 ROOTS_PER_JOB = 256
@@ -69,7 +69,7 @@ def rooted(
     Example:
         >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
         >>> rooted(torch.full((1, 2, 2), 0.9), ring).weights[0]
-        tensor([ 3.7931,  7.5862], dtype=torch.float64)
+        tensor([3.7931, 7.5862], dtype=torch.float64)
     """
     transition, layers, machines = _checked(transition), transition.shape[-1], len(transition)
     table, learns = table_of(transition), torch.is_grad_enabled() and transition.requires_grad
@@ -114,7 +114,7 @@ def _jobs(graph: Graph, shape: Shape) -> Iterator[_Job]:
             yield partial(whole_parts, graphs.take(np.flatnonzero(~large)), shape)
         for number in np.flatnonzero(large):
             one = graphs.take(np.array([number]))
-            busiest = np.bincount(one.source, minlength=len(one.nodes)).argmax(keepdims=True)
+            busiest = np.argmax(np.bincount(one.source, minlength=1), keepdims=True)
             # The largest ball is likely there: if it is too large, say so before any work is done.
             next(ball_parts(one, busiest, shape))
             for roots in np.array_split(np.arange(len(one.nodes)), -(-len(one.nodes) // ROOTS_PER_JOB)):
@@ -156,7 +156,7 @@ def _certified(weights: Tensor, residual: Tensor, transition: Tensor, graph: Gra
     lost = lost_rows(weights.detach())
     status = [Status.RUN_SUM if gap <= CONSISTENT else Status.NOT_CONVERGED for gap in residual.tolist()]
     if lost is not None:
-        for number in graph.batch[lost].unique().tolist():
+        for number in set(graph.batch[lost].tolist()):
             status[number] = Status.OVERFLOW
     bound = transition.detach().abs().max().to(graph.device).expand(graph.num_graphs)
     solution = Solution(

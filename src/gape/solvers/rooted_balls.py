@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from gape.blocks import refuse_above
-from gape.encodings.hops import hop_distances
-from gape.graph import Graph
+from gape.graph.batching import refuse_above
+from gape.graph.graph import Graph
 from gape.linalg.elimination import Elimination, eliminate
+from gape.linalg.hops import hop_distances
 from gape.solvers.rooted_part import RootedPart
 
 Array = np.ndarray[Any, Any]
@@ -108,7 +108,7 @@ class RootedGraphs:
     @property
     def density(self) -> Array:
         """``[B]``: edges in relation to n²."""
-        return np.diff(self.edge_ptr) / np.maximum(self.sizes, 1) ** 2
+        return np.asarray(np.diff(self.edge_ptr) / np.maximum(self.sizes, 1) ** 2)
 
     def take(self, graphs: Array) -> RootedGraphs:
         """Those graphs, in that order."""
@@ -290,19 +290,19 @@ def _part(
 ) -> RootedPart:
     """The graphs ``start`` to ``stop - 1``; ``graph``: the one of the batch from which all were cut."""
     edges, first = slice(graphs.edge_ptr[start], graphs.edge_ptr[stop]), graphs.node_ptr[start]
-    arrays = (
-        graphs.sizes[start:stop],
-        graphs.source[edges] - first,
-        graphs.target[edges] - first,
-        graphs.weight[edges],
-        labels.astype(np.int32),
-        roots,
-        graphs.graphs[start:stop] if graph is None else np.full(stop - start, graph),
-    )
-    sizes, source, target, weight, labels, roots, of = (torch.from_numpy(array) for array in arrays)
-    schedule = None if elimination is None else elimination.schedule(start, stop)
+    of = graphs.graphs[start:stop] if graph is None else np.full(stop - start, graph)
+    tensor = torch.from_numpy
     return RootedPart(
-        sizes, source, target, weight, labels, roots, of, layers=shape.layers, symmetric=graphs.symmetric, schedule=schedule
+        sizes=tensor(graphs.sizes[start:stop]),
+        source=tensor(graphs.source[edges] - first),
+        target=tensor(graphs.target[edges] - first),
+        weight=tensor(graphs.weight[edges]),
+        labels=tensor(labels.astype(np.int32)),
+        roots=tensor(roots),
+        graphs=tensor(of),
+        layers=shape.layers,
+        symmetric=graphs.symmetric,
+        schedule=None if elimination is None else elimination.schedule(start, stop),
     )
 
 
@@ -312,7 +312,7 @@ def ranges(first: Array, counts: Array) -> Array:
     >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
     """
-    return np.arange(counts.sum()) + np.repeat(first - offsets(counts)[:-1], counts)
+    return np.asarray(np.arange(counts.sum()) + np.repeat(first - offsets(counts)[:-1], counts))
 
 
 def offsets(counts: Array) -> Array:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.encodings.powers import PowerDiagonals
 from gape.linalg.elimination import Schedule
+from gape.linalg.powers import PowerDiagonals
 from gape.solvers.selected_inverse import SparseMatrices, inverse_diagonal
 
 
@@ -81,9 +81,9 @@ def lengths_by_layer(part: RootedPart, table: Tensor, length: int) -> Tensor:
     """``[B, R, K, L + 1, length]``: weight of the closed runs of 1 … ``length`` steps in each layer."""
     (b, r), k, n = part.roots.shape, table.shape[1], part.width
     diagonals = PowerDiagonals(length, torch.float64)
-    counts = diagonals(_dense_matrices(part, table).view(-1, n, n), symmetric=part.symmetric)
+    counts = diagonals(_dense_matrices(part, table).reshape(-1, n, n), symmetric=part.symmetric)
     inside = _layers(part).unsqueeze(2)  # [B, R, 1, layers, n]
-    return inside @ counts.view(b, r, k, n, length)
+    return inside @ counts.reshape(b, r, k, n, length)
 
 
 def _sparse(part: RootedPart, schedule: Schedule, table: Tensor) -> tuple[Tensor, Tensor]:
@@ -112,23 +112,19 @@ def _entries(
     n = schedule.num_nodes
     keys = part.source * n + part.target
     wanted = schedule.nodes[row] * n + schedule.nodes[column]
-    edge = torch.searchsorted(keys, wanted).clamp_(max=max(len(keys) - 1, 0))
+    weight = torch.zeros(len(wanted), dtype=torch.float64, device=labels.device)
     if len(keys):
-        weight = torch.where(keys[edge] == wanted, -part.weight[edge], 0.0)
-    else:
-        weight = torch.zeros(len(wanted), dtype=torch.float64, device=labels.device)
+        edge = torch.searchsorted(keys, wanted).clamp_(max=len(keys) - 1)
+        weight = torch.where(keys[edge] == wanted, -part.weight[edge], weight)
     code = labels.index_select(0, row) * (part.layers + 1) + labels.index_select(0, column)
-    values = table.index_select(0, code.flatten()).view(len(code), -1)
+    values = table.index_select(0, code.flatten()).view(len(code), labels.shape[1] * table.shape[1])
     return values * weight.unsqueeze(1)
 
 
 def _dense(part: RootedPart, table: Tensor) -> tuple[Tensor, Tensor]:
     n = part.width
     system = torch.eye(n, dtype=torch.float64, device=table.device) - _dense_matrices(part, table)
-    if part.symmetric:
-        inverse = torch.cholesky_inverse(torch.linalg.cholesky(system))
-    else:
-        inverse = torch.linalg.inv(system)
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(system)) if part.symmetric else torch.linalg.inv(system)
     gap = ((inverse.detach() * system.detach().mT).sum(-1) - 1.0).abs().amax((1, 2, 3))
     found = inverse.diagonal(dim1=-2, dim2=-1)  # [B, R, K, n]
     return found @ _layers(part).mT, gap

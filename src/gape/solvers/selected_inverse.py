@@ -6,9 +6,9 @@ c of its later neighbours in the filled pattern,
 
     Z[c, p] = -Z[c, c] L[c, p]      Z[p, c] = -U[p, c] Z[c, c]      Z[p, p] = 1/D[p] - U[p, c] Z[c, p],
 
-and Z[c, c] is already known, since c is a clique of the filled pattern. Every entry is a row of *lanes*: matrices of the
-same pattern with other values, all of them and all graphs of a batch at once. There is no pivoting: I - M is an H-matrix
-where ρ(|M|) < 1, and elimination of these is stable in any order.
+and Z[c, c] is already known, since c is a clique of the filled pattern. Every entry is a row of *lanes*: matrices of
+the same pattern with other values, all of them and all graphs of a batch at once. There is no pivoting: I - M is an
+H-matrix where ρ(|M|) < 1, and elimination of these is stable in any order.
 
 The gradient is one more selected inversion. With g = ∂loss/∂diag(Z), ∂loss/∂Bᵀ is -Z diag(g) Z on the pattern, which is
 the derivative of Z itself when B changes by diag(g). It is computed exactly, to rounding, with dual numbers: as the
@@ -27,7 +27,7 @@ from torch.autograd.function import once_differentiable
 from gape.linalg.elimination import Level, Schedule
 
 # ε² is far below rounding, ε far above the smallest numbers.
-DUAL_STEP = 2.0**-300
+DUAL_STEP = 2.0**-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +55,10 @@ class SparseMatrices:
 
 
 def inverse_diagonal(schedule: Schedule, matrices: SparseMatrices) -> tuple[Tensor, Tensor]:
-    """The diagonal of the inverse Z of every matrix B, ``[n, lanes]``, and the residual |diag(ZB) - 1|, its maximum ``[n]``.
+    """The diagonal of the inverse Z of every matrix B, ``[n, lanes]``, and the residual max |diag(ZB) - 1|, ``[n]``.
 
-    Rows are in the order of the schedule. The diagonal is differentiable once. The residual costs two products per
-    entry, since the entries of Z that it needs are known.
+    Rows are in the order of the schedule; the maximum is over lanes. The diagonal is differentiable once. The residual
+    costs two products per entry, since the entries of Z that it needs are known.
 
     Args:
         schedule: of the elimination.
@@ -73,7 +73,9 @@ def inverse_diagonal(schedule: Schedule, matrices: SparseMatrices) -> tuple[Tens
         >>> diagonal.flatten()
         tensor([1.3333, 1.3333], dtype=torch.float64)
     """
-    found: tuple[Tensor, Tensor] = _InverseDiagonal.apply(schedule, matrices.diagonal, matrices.lower, matrices.upper)
+    found: tuple[Tensor, Tensor] = _InverseDiagonal.apply(  # type: ignore[no-untyped-call]
+        schedule, matrices.diagonal, matrices.lower, matrices.upper
+    )
     return found
 
 
@@ -165,12 +167,12 @@ class _InverseDiagonal(torch.autograd.Function):
         largest = grad.abs().amax()
         scale = torch.where(largest > 0, largest, 1.0)
         moved = SparseMatrices(
-            torch.complex(diagonal, grad * (DUAL_STEP / scale)),
+            torch.complex(diagonal, grad / scale * DUAL_STEP),
             lower.to(torch.complex128),
             None if upper is None else upper.to(torch.complex128),
         )
         inverse = selected_inverse(ctx.schedule, moved)
-        change = [None if part is None else part.imag * (scale / DUAL_STEP) for part in vars(inverse).values()]
-        if upper is None:  # each stored entry stands for two
-            return None, change[0], 2.0 * change[1], None
-        return None, change[0], change[2], change[1]
+        of_diagonal, of_lower = (part.imag / DUAL_STEP * scale for part in (inverse.diagonal, inverse.lower))
+        if inverse.upper is None:  # each stored entry stands for two
+            return None, of_diagonal, 2.0 * of_lower, None
+        return None, of_diagonal, inverse.upper.imag / DUAL_STEP * scale, of_lower

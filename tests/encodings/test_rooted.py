@@ -1,0 +1,164 @@
+"""Rooted automata against the formula: NetworkX distances and dense inverses by NumPy, root by root."""
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+
+from gape import Graph
+from gape.encodings import RootedGAPE
+from gape.solvers import Status, rooted_balls
+from gape.solvers.rooted import rooted
+from tests.encodings.samples import batch_of, random_graph
+
+
+def by_the_formula(graph: Graph, transition: np.ndarray, radius=None, length=None) -> np.ndarray:
+    """``[n, K (L + 1)]`` (times length) of one graph; distances over edges, ρ of absolute values."""
+    n, layers = graph.num_nodes, transition.shape[-1]
+    matrix = np.zeros((n, n))
+    np.add.at(matrix, tuple(graph.edge_index.numpy()), graph.adjacency.weights.detach().numpy())
+    network = nx.DiGraph()
+    network.add_nodes_from(range(n))
+    network.add_edges_from(graph.edge_index.T.tolist())
+    total = np.zeros((n, n))
+    np.add.at(total, tuple(graph.edge_index.numpy()), np.abs(graph.adjacency.weights.detach().numpy()))
+    size = np.abs(np.linalg.eigvals(total)).max(initial=0.0)
+    size = size if size > 1e-9 else 1.0
+    out = []
+    for root in range(n):
+        distance = nx.single_source_shortest_path_length(network, root, cutoff=radius)
+        inside = sorted(distance)
+        label = np.array([min(distance[v], layers - 1) for v in inside])
+        row = []
+        for weights in transition:
+            m = matrix[np.ix_(inside, inside)] * weights[np.ix_(label, label)] / size
+            if length is None:
+                closed = np.linalg.inv(np.eye(len(inside)) - m).diagonal()[None]
+            else:
+                closed = np.stack([np.linalg.matrix_power(m, t + 1).diagonal() for t in range(length)])
+            row += [closed[:, label == layer].sum(1) for layer in range(layers)]
+        out.append(np.concatenate(row))
+    return np.array(out)
+
+
+def close(ours, expected):
+    torch.testing.assert_close(ours, torch.as_tensor(expected), rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("undirected", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize(("radius", "length"), [(None, None), (2, None), (0, None), (None, 5), (1, 4)])
+def test_formula(undirected, weighted, radius, length):
+    encoding = RootedGAPE(3, 2, radius=radius, length=length, seed=5, dtype="float64")
+    graphs = batch_of(undirected=undirected, weighted=weighted)
+    solution = encoding.solve(Graph.union(graphs))
+    expected = [by_the_formula(one, encoding.transition.numpy(), radius, length) for one in graphs if one.num_nodes]
+    close(solution.weights, np.concatenate(expected))
+    assert set(solution.status) == {Status.RUN_SUM}
+    assert float(solution.residual.max()) < 1e-12
+    assert float(solution.spectral_radius.max()) < 0.97
+
+
+@pytest.mark.parametrize("undirected", [True, False])
+@pytest.mark.parametrize("probability", [0.02, 0.3])
+@pytest.mark.parametrize("radius", [1, 3])
+def test_balls_of_large_graphs(undirected, probability, radius):
+    graph = random_graph(90, probability, 1, undirected=undirected, weighted=True, loops=True)
+    encoding = RootedGAPE(2, 2, radius=radius, dtype="float64")
+    solution = encoding.solve(graph)
+    close(solution.weights, by_the_formula(graph, encoding.transition.numpy(), radius))
+    together = encoding.solve(Graph.union([batch_of(weighted=True, undirected=undirected)[2], graph]))
+    assert torch.equal(together.weights[12:], solution.weights)
+    assert len(together.residual) == 2
+
+
+def test_sparse_dense_and_ball_parts_agree(monkeypatch):
+    graph = Graph.union([random_graph(40, 0.06, 2), random_graph(60, 0.05, 3, loops=True)])
+    encoding = RootedGAPE(3, 3, radius=2, dtype="float64")
+    sparse = encoding(graph)
+    monkeypatch.setattr(rooted_balls, "PART_ELEMENTS", 1)
+    close(encoding(graph), sparse)
+    monkeypatch.setattr(rooted_balls, "DENSE_EDGES", 1e9)
+    close(encoding(graph), sparse)
+    monkeypatch.undo()
+    monkeypatch.setattr("gape.solvers.rooted.WHOLE_NODES", 0)
+    monkeypatch.setattr(rooted_balls, "BALL_NODES", 7)
+    close(encoding(graph), sparse)
+
+
+def test_negative_and_parallel_edges():
+    edges = torch.tensor([[0, 1, 0, 1, 1, 2, 2, 2], [1, 0, 1, 0, 2, 1, 2, 2]])
+    graph = Graph(edges, 4, edge_weight=torch.tensor([1.0, 1.0, -0.25, -0.25, -2.0, -2.0, 0.5, 0.25]))
+    encoding = RootedGAPE(2, 1, dtype="float64")
+    close(encoding(graph), by_the_formula(graph, encoding.transition.numpy()))
+
+
+def test_lengths_add_up_to_the_sum_over_all():
+    graph = random_graph(12, 0.3, 7)
+    settings = {"machines": 2, "layers": 2, "damping": 0.6, "dtype": "float64"}
+    summed = RootedGAPE(**settings)(graph).view(12, 6)
+    apart = RootedGAPE(length=80, **settings)(graph).view(12, 6, 80).sum(-1)
+    layer_sizes = RootedGAPE(**{**settings, "damping": 0.0, "damping_min": 0.0})(graph)
+    close(apart + layer_sizes, summed)
+
+
+def test_gradients_of_transition_weights():
+    graph = Graph.union([random_graph(7, 0.3, 1), random_graph(5, 1.0, 1), random_graph(6, 0.3, 2, undirected=False)])
+    weights = RootedGAPE(2, 2).transition.requires_grad_()
+
+    def runs(weights):
+        return rooted((weights + weights.mT) / 2, graph).weights
+
+    assert torch.autograd.gradcheck(runs, weights)
+    assert torch.equal(runs(weights).detach(), runs(weights.detach()))
+
+
+def test_machines_are_drawn_by_seed_and_damped_evenly():
+    first, other = RootedGAPE(), RootedGAPE(seed=1)
+    assert torch.equal(first.transition, RootedGAPE().transition)
+    assert not torch.equal(first.transition, other.transition)
+    assert float(first.transition.max()) < 0.97
+    assert float(first.transition[0].max()) <= 0.5
+    assert torch.equal(first.transition, first.transition.mT)
+    assert RootedGAPE(machines=1, layers=0).transition.shape == (1, 1, 1)
+
+
+def test_width_is_machines_times_layers_times_length():
+    graph = random_graph(6, 0.5, 0)
+    assert RootedGAPE()(graph).shape == (6, 48)
+    assert RootedGAPE(machines=2, layers=1, length=5)(graph).shape == (6, 20)
+    assert RootedGAPE(machines=2)(Graph(torch.zeros(2, 0, dtype=torch.int64), 0)).shape == (0, 8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"machines": 0}, "machines must be at least 1, got 0"),
+        ({"layers": -1}, "layers must be at least 0, got -1"),
+        ({"damping": 1.0}, "damping must be at least damping_min and below 1"),
+        ({"damping": 0.3}, "damping_min=0.5"),
+        ({"radius": -1}, "radius must be at least 0"),
+        ({"length": 0}, "length must be at least 1"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises(ValueError, match=message):
+        RootedGAPE(**settings)
+
+
+def test_weights_are_checked():
+    graph = random_graph(5, 0.5, 0)
+    with pytest.raises(ValueError, match=r"below 1 in absolute value, got 1.5"):
+        rooted(torch.full((1, 2, 2), 1.5), graph)
+    with pytest.raises(ValueError, match="symmetric"):
+        rooted(torch.tensor([[[0.1, 0.2], [0.3, 0.4]]]), graph)
+    with pytest.raises(ValueError, match=r"\[machines, layers, layers\], got \[2, 3\]"):
+        rooted(torch.ones(2, 3), graph)
+
+
+def test_memory_error_says_how_large_the_ball_is_and_what_to_do():
+    star = Graph.from_edges([(0, i) for i in range(1, 400)], undirected=True)
+    with pytest.raises(ValueError, match=r"ball of radius 2 around node 0, of 400 nodes, needs .* smaller radius"):
+        RootedGAPE(radius=2, memory=1e-4)(star)
+    with pytest.raises(ValueError, match=r"graph of 400 nodes, all of them in the ball of each, needs .* set radius"):
+        RootedGAPE(memory=1e-4)(star)

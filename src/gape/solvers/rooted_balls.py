@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gape.graph.batching import refuse_above
+from gape.graph.batching import check_memory
 from gape.graph.graph import Graph
 from gape.linalg.elimination import Elimination, eliminate
 from gape.linalg.hops import hop_distances
@@ -136,7 +136,7 @@ def whole_parts(graphs: RootedGraphs, shape: Shape) -> Iterator[RootedPart]:
     """Whole graphs with all their nodes as roots: one pattern for all roots of a graph."""
     for some, elimination in _by_density(graphs, shape):
         largest = int(some.sizes.max())
-        refuse_above(
+        check_memory(
             shape.memory,
             8 * largest**2 + shape.bytes_per_root(_most_entries(some, elimination)),
             f"rooted runs on a graph of {largest} nodes, all of them in the ball of each,",
@@ -170,7 +170,7 @@ def ball_parts(graph: RootedGraphs, roots: Array, shape: Shape) -> Iterator[Root
     labels = np.minimum(distance, shape.layers - 1)
     for some, elimination in _by_density(balls, shape):
         largest = int(some.sizes.argmax())
-        refuse_above(
+        check_memory(
             shape.memory,
             shape.bytes_per_root(_most_entries(some, elimination)),
             f"the ball of radius {radius} around node {graph.nodes[roots[some.graphs[largest]]]}, "

@@ -22,7 +22,7 @@ from gape.encodings import (
 from tests.encodings.samples import random_graph
 
 PRESETS = ("gape", "gape-star", "gape-star-20", "gape-2star", "gape-2star-20", "gape-2star-max")
-OTHERS = ("rw", "lape", "sa", "spd", "degree", "ppr", "pprp", "sinusoidal", "lape-p", "lape-c", "lape-c10k")
+OTHERS = ("gape-rooted", "rw", "lape", "sa", "spd", "degree", "ppr", "pprp", "sinusoidal", "lape-p", "lape-c", "lape-c10k")
 
 
 class InMemory(InMemoryDataset):
@@ -100,7 +100,7 @@ def test_every_name_is_there_and_every_setting_explained():
         assert summary(name)
         for setting in settings_of(name):
             assert setting.help, (name, setting.name)
-            assert setting.default is not None or setting.name in ("cap", "length")
+            assert setting.default is not None or setting.name in ("cap", "length", "radius")
 
 
 def test_settings_from_text_are_settings_from_values():

@@ -22,7 +22,20 @@ from gape.encodings import (
 from tests.encodings.samples import random_graph
 
 PRESETS = ("gape", "gape-star", "gape-star-20", "gape-2star", "gape-2star-20", "gape-2star-max")
-OTHERS = ("gape-rooted", "rw", "lape", "sa", "spd", "degree", "ppr", "pprp", "sinusoidal", "lape-p", "lape-c", "lape-c10k")
+OTHERS = (
+    "gape-rooted",
+    "rw",
+    "lape",
+    "sa",
+    "spd",
+    "degree",
+    "ppr",
+    "pprp",
+    "sinusoidal",
+    "lape-p",
+    "lape-c",
+    "lape-c10k",
+)
 
 
 class InMemory(InMemoryDataset):

@@ -11,6 +11,7 @@ from torch import Tensor
 from gape._internal.validation import check_at_least
 from gape.encodings.base import Encoding
 from gape.graph.convert import as_graph
+from gape.graph.graph import Graph
 from gape.solvers.rooted import rooted
 from gape.solvers.solution import Solution
 
@@ -45,7 +46,6 @@ class RootedGAPE(Encoding):
     :meth:`solve` gives the same weights with a certificate for every graph.
 
     Example:
-        >>> from gape.graph.graph import Graph
         >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
         >>> RootedGAPE(machines=2, layers=1)(ring).shape
         torch.Size([3, 4])
@@ -89,15 +89,13 @@ class RootedGAPE(Encoding):
         return (damping if self.machines > 1 else damping.fill_(self.damping)).view(-1, 1, 1) * weights
 
     def solve(self, graph: Any) -> Solution:
-        """The weights with certificates: residuals, and the bound max γR < 1 that proves them to be sums over runs."""
+        """Compute the weights with certificates: residuals, and the bound max γR < 1 on the spectral radius."""
+        return self._solve(as_graph(graph))
+
+    def _solve(self, graph: Graph) -> Solution:
         return rooted(
-            self.transition,
-            as_graph(graph),
-            radius=self.radius,
-            length=self.length,
-            dtype=self.dtype,
-            memory=self.memory,
+            self.transition, graph, radius=self.radius, length=self.length, dtype=self.dtype, memory=self.memory
         )
 
-    def __call__(self, graph: Any) -> Tensor:
-        return self.solve(graph).weights
+    def compute(self, graph: Graph) -> Tensor:
+        return self._solve(graph).weights

@@ -28,11 +28,10 @@ from gape._internal.threads import map_threads
 from gape.graph.batching import dense_parts
 from gape.graph.graph import Graph
 from gape.graph.spectral_radius import spectral_radii
-from gape.solvers.outcome import CONSISTENT, lost_rows
+from gape.solvers.certificate import MAX_CONSISTENT_RESIDUAL, lost_rows
 from gape.solvers.rooted_balls import WHOLE_NODES, RootedGraphs, Shape, ball_parts, whole_parts
 from gape.solvers.rooted_part import RootedPart, closed_by_layer, lengths_by_layer, table_of
 from gape.solvers.solution import Solution, Status
-from gape.solvers.verdict import raise_or_warn
 
 # Roots of a large graph whose balls are one piece of work for a thread.
 ROOTS_PER_JOB = 256
@@ -154,7 +153,7 @@ def _solve(part: RootedPart, table: Tensor, length: int | None) -> _Found:
 
 def _certified(weights: Tensor, residual: Tensor, transition: Tensor, graph: Graph) -> Solution:
     lost = lost_rows(weights.detach())
-    status = [Status.RUN_SUM if gap <= CONSISTENT else Status.NOT_CONVERGED for gap in residual.tolist()]
+    status = [Status.RUN_SUM if gap <= MAX_CONSISTENT_RESIDUAL else Status.NOT_CONVERGED for gap in residual.tolist()]
     if lost is not None:
         for number in set(graph.batch[lost].tolist()):
             status[number] = Status.OVERFLOW
@@ -170,5 +169,5 @@ def _certified(weights: Tensor, residual: Tensor, transition: Tensor, graph: Gra
         solver=["SelectedInverse"] * graph.num_graphs,
         steps=int(graph.sizes.max()) if graph.num_graphs else 0,
     )
-    raise_or_warn(solution)
+    solution.raise_or_warn()
     return solution

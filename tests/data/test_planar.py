@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gape.data import GraphDataset, Planar, edge_count_baseline, isolated_node_baseline
+from gape.data.cache import cache_path
 from gape.data.planarity import are_planar, kernel
+from gape.data.split import Split
 
 
 def random_graphs(seed: int, nodes: int, probability: float, count: int) -> np.ndarray:  # type: ignore[type-arg]
@@ -159,3 +161,28 @@ def test_full_set_has_the_published_size_and_takes_less_than_five_minutes() -> N
     assert len(dataset) == 10_000
     assert abs(float(dataset.node_counts.float().mean()) - 33) < 0.1
     assert 0.9 < edge_count_baseline(dataset) < 1.0
+
+
+def test_reshuffled_parts_overlap_as_those_of_the_authors_do() -> None:
+    sizes = {"train": 700, "val": 150, "test": 150}
+    settings = Planar(**sizes, smallest=12, largest=12, splits="reshuffled")
+    (split,) = settings.build(cache=False, processes=1, show=False).splits
+    assert [len(part) for part in split.parts] == list(sizes.values())
+    assert all(len(part.unique()) == len(part) and int(part.max()) < 1000 for part in split.parts)
+    for part in (split.val, split.test):
+        assert abs(float(torch.isin(part, split.train).float().mean()) - 0.7) < 0.15  # s.d. 0.04
+    assert torch.equal(split.test, Split.reshuffled(**sizes, seed=0).test)
+
+
+def test_reshuffling_leaves_the_graphs_and_their_place_in_the_cache_alone() -> None:
+    disjoint, reshuffled = (
+        Planar(train=40, val=20, test=20, smallest=12, largest=14, seed=2, splits=splits)
+        for splits in ("disjoint", "reshuffled")  # type: ignore[arg-type]
+    )
+    assert cache_path(disjoint) == cache_path(reshuffled)
+    one, two = (settings.build(processes=1, show=False) for settings in (disjoint, reshuffled))
+    assert torch.equal(one.batch().edge_index, two.batch().edge_index)
+    assert "overlap" in two.provenance
+    assert "overlap" not in one.provenance
+    with pytest.raises(ValueError, match="splits must be 'disjoint' or 'reshuffled', got 'none'"):
+        Planar(splits="none")  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """Which graphs of a set are for training, which for validation, which for testing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -13,11 +13,12 @@ def _indices(values: Sequence[int] | Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Graph numbers of the training, validation and test part; no graph may be in two of them.
+    """Graph numbers of the training, validation and test part; no graph may be in two of them, unless allowed.
 
     Args:
         train, val, test: int64 tensors of graph numbers (sequences are converted). ``test`` may be empty,
             for sets whose test targets are secret.
+        disjoint: refuse graphs that are in more than one part.
 
     Example:
         >>> Split([0, 1, 2], [3], [4])
@@ -30,6 +31,7 @@ class Split:
     train: Tensor
     val: Tensor
     test: Tensor
+    disjoint: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         for part in ("train", "val", "test"):
@@ -37,10 +39,12 @@ class Split:
         everything = torch.cat([self.train, self.val, self.test])
         if everything.numel() and int(everything.min()) < 0:
             raise ValueError(f"graph numbers start at 0, got {int(everything.min())}")
-        graphs, uses = torch.unique(everything, return_counts=True)
-        if (uses > 1).any():
-            twice = int(graphs[uses > 1][0])
-            raise ValueError(f"graph {twice} is in more than one part of the split; every graph may be used once")
+        groups = [everything] if self.disjoint else [self.train, self.val, self.test]
+        for group in groups:
+            graphs, uses = torch.unique(group, return_counts=True)
+            if (uses > 1).any():
+                twice, where = int(graphs[uses > 1][0]), "part of the split" if self.disjoint else "place of one part"
+                raise ValueError(f"graph {twice} is in more than one {where}; every graph may be used once")
 
     @classmethod
     def contiguous(cls, train: int, val: int, test: int) -> "Split":
@@ -51,6 +55,20 @@ class Split:
         """
         order = torch.arange(train + val + test)
         return cls(order[:train], order[train : train + val], order[train + val :])
+
+    @classmethod
+    def reshuffled(cls, train: int, val: int, test: int, seed: int) -> "Split":
+        """Cut each part from a shuffled order of its own, as the authors' loader of PLANAR does by mistake.
+
+        A graph of the test part is in the training part with probability ``train / (train + val + test)``.
+
+        >>> split = Split.reshuffled(700, 150, 150, seed=0)
+        >>> split, 0.6 < float(torch.isin(split.test, split.train).float().mean()) < 0.8
+        (Split(train=700, val=150, test=150), True)
+        """
+        generator = torch.Generator().manual_seed(seed)
+        orders = [torch.randperm(train + val + test, generator=generator) for _ in range(3)]
+        return cls(orders[0][:train], orders[1][train : train + val], orders[2][train + val :], disjoint=False)
 
     def some_of_train(self, share: float) -> Tensor:
         """That share of the training graphs, at least one, in their order: drawn at random, always the same ones.

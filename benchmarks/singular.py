@@ -33,8 +33,7 @@ from gape.experiments.graph_tasks.training.data import EncodedDataset, FixedBatc
 from gape.experiments.graph_tasks.training.loop import train_fold
 from gape.experiments.graph_tasks.training.network import build_network, evaluate
 from gape.experiments.runs.settings import parse_pairs
-from gape.experiments.runtime.sylvester import sylvester_encoding
-from gape.experiments.runtime.todays_way import matrix_of, source_of
+from gape.experiments.runtime.baselines import dense_adjacency, dense_rhs, sylvester_encoding
 from gape.solvers import AlgebraicOnlyWarning, Status
 
 GAPES = [row for row in ROWS if row.name.startswith("gape")]
@@ -44,7 +43,7 @@ def by_sylvester(machine: GAPE, data: gape.data.GraphDataset) -> list[torch.Tens
     """The weights of each graph as the released code computes them: SciPy in float32."""
     transition = machine.automaton.transition.numpy().astype("f4")
     found = (
-        sylvester_encoding(transition, matrix_of(graph).astype("f4"), source_of(machine, graph).astype("f4"))
+        sylvester_encoding(transition, dense_adjacency(graph).astype("f4"), dense_rhs(machine, graph).astype("f4"))
         for graph in data
     )
     return [torch.from_numpy(weights) for weights in found]

@@ -10,7 +10,7 @@ import pytest
 from gape._internal import files as atomic
 from gape.experiments.graph_tasks.results import collect
 from gape.experiments.runs.collect import read_lines
-from gape.experiments.runtime.table import FILE, _keep
+from gape.experiments.runtime.table import FILE, store_line
 from gape.experiments.translation.results import collect as collect_translations
 
 COMMITTED = Path(__file__).parents[3] / "results"
@@ -42,7 +42,7 @@ def translations(folder):
 
 
 def runtimes(folder):
-    return [lambda line=line: _keep(folder / "results", line) for line in lines_of(FILE)[:2]], FILE
+    return [lambda line=line: store_line(folder / "results", line) for line in lines_of(FILE)[:2]], FILE
 
 
 @pytest.mark.parametrize("make", [graph_results, runtimes, translations])

@@ -1,1 +1,1 @@
-"""How long encodings take, beside today's ways, in one run."""
+"""The runtime table: workloads, baselines, measurement."""

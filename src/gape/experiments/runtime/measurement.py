@@ -1,8 +1,8 @@
-"""How long encodings of whole data sets take, ours and the other way in one run.
+"""Runtime of encoding whole datasets, ours and the baselines, measured in one session.
 
-Every time of ours runs from collated index tensors to a float32 tensor, everything included: checking the input,
-sorting, solving, certifying, rounding. The other side runs graph by graph on a sample of the graphs, on the number of
-threads that suits it best, and is scaled up.
+Our times are from collated index tensors to a float32 tensor, everything included: validation, sorting, solving,
+certificates, rounding. A baseline encodes a sample of the graphs one by one, with the number of threads that is fastest
+for it, and its time is scaled up to all graphs.
 """
 
 from __future__ import annotations
@@ -21,29 +21,36 @@ from rich.console import Console
 from rich.table import Table
 
 from gape.encodings import GAPE, Pairs
-from gape.experiments.runtime.todays_way import Comparison, Way, comparisons, single_graphs
+from gape.experiments.runtime.baselines import Baseline, Comparison, comparisons, sample_graphs
 from gape.experiments.runtime.workloads import SIZES, Workload, workload
 from gape.solvers import AlgebraicOnlyWarning, LeastSquaresWarning, Status
 
-REPEATS = 20
+MAX_REPEATS = 20
 ENOUGH_SECONDS = 10.0
-# About how long one run of the other side takes, on a sample, and the graphs on which its pace is found out.
-OTHER_SECONDS = 1.0
-PROBE = 50
+# About how long one repetition of a baseline takes on its sample, and the graphs that its pace is estimated on.
+BASELINE_SECONDS = 1.0
+PROBE_GRAPHS = 50
 AGREE = (
     "Agree: of up to 200 graphs those on which both give the same. Not where eigenvalues are multiple (any basis is "
     "right), where a graph has several parts (others drop one trivial eigenvector only), or where the equation of a "
     "star variant has no solution or several (SciPy does not say so)."
 )
-# Graphs on which both sides are compared number by number.
-COMPARED = 200
+# Graphs on which both results are compared number by number.
+COMPARED_GRAPHS = 200
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of one encoding of one workload: every run of ours, and the other way scaled up to all graphs.
+    """Seconds of one encoding on one workload; the fields are the columns of ``results/graph-runtime.jsonl``.
 
-    Of the ``compared`` graphs both ways ``agree`` on so many.
+    Args:
+        workload, encoding, k, graphs: what was encoded.
+        seconds: of every repetition of ours.
+        way: name of the baseline.
+        other: seconds of the baseline, scaled up to all graphs.
+        sampled: graphs that the baseline encoded.
+        compared, agree: graphs whose results were compared, and those on which both agree.
+        certificate: of ours.
     """
 
     workload: str
@@ -60,17 +67,17 @@ class Timing:
 
     @property
     def name(self) -> str:
-        """For people: encoding and number of features."""
+        """Encoding and number of features."""
         return self.encoding.upper() + ("" if self.k is None else f"-{self.k}")
 
     @property
     def ratio(self) -> float:
-        """How many times faster ours is."""
+        """Factor by which ours is faster."""
         return self.other / min(self.seconds)
 
 
 def main(data_dir: Path | None = None, quick: bool = False, states: tuple[int, ...] | None = None) -> list[Timing]:
-    """Measure and print; ``quick`` on a hundredth of the graphs, to see that it runs."""
+    """Measure and print; ``quick`` takes a hundredth of the graphs, to see that it works."""
     found = [timing for timing, _ in measure(data_dir, quick, states or (20, 32))]
     Console().print(table(found))
     return found
@@ -82,13 +89,13 @@ def measure(
     states: Sequence[int] = (20, 32),
     workloads: Sequence[str] = tuple(SIZES),
 ) -> Iterator[tuple[Timing, dict[str, Any]]]:
-    """Time all encodings on all workloads, one after the other, and say on what each was measured."""
+    """Time all encodings on all workloads, one after the other; yield each with the conditions of the measurement."""
     console = Console(stderr=True)
     for name in workloads:
         with console.status(f"{name}: preparing the graphs"):
             work = workload(name, data_dir, max(60, SIZES[name] // 100) if quick else SIZES[name])
         console.print(f"{name}: {work.num_graphs} graphs, {work.origin}")
-        circumstances = {
+        conditions = {
             "data": work.origin,
             "nodes": work.num_nodes,
             "threads": torch.get_num_threads(),
@@ -97,28 +104,28 @@ def measure(
         }
         for comparison in comparisons(states):
             with console.status(f"{name}: timing {comparison.encoding}"):
-                timing = timed(work, comparison, 0.02 if quick else OTHER_SECONDS)
-            yield timing, {**circumstances, "finished": datetime.now(UTC).isoformat(timespec="seconds")}
+                timing = timed(work, comparison, 0.02 if quick else BASELINE_SECONDS)
+            yield timing, {**conditions, "finished": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
-def timed(work: Workload, comparison: Comparison, other_seconds: float = OTHER_SECONDS) -> Timing:
-    """One of our encodings on all graphs, and the other way on a sample of them."""
-    way = comparison.way
+def timed(work: Workload, comparison: Comparison, baseline_seconds: float = BASELINE_SECONDS) -> Timing:
+    """Time one of our encodings on all graphs, and its baseline on a sample of them."""
+    baseline = comparison.baseline
     with warnings.catch_warnings():
-        for told in (AlgebraicOnlyWarning, LeastSquaresWarning):  # the certificate says it
-            warnings.simplefilter("ignore", told)
-        seconds = run_times(REPEATS, lambda: comparison.ours(work.graph()))
+        for category in (AlgebraicOnlyWarning, LeastSquaresWarning):  # the certificate counts them
+            warnings.simplefilter("ignore", category)
+        seconds = run_times(MAX_REPEATS, lambda: comparison.ours(work.graph()))
         certificate = _certificate(comparison, work)
-        pace, sample = _other(work, way, other_seconds)
-        compared = sample[:COMPARED]
-        agree = sum(_agrees(comparison, way, graph) for graph in compared)
+        pace, sample = _time_baseline(work, baseline, baseline_seconds)
+        compared = sample[:COMPARED_GRAPHS]
+        agree = sum(_agrees(comparison, graph) for graph in compared)
     return Timing(
         work.name,
         comparison.encoding,
         comparison.k,
         work.num_graphs,
         tuple(seconds),
-        way=way.name,
+        way=baseline.name,
         other=pace * work.num_graphs,
         sampled=len(sample),
         compared=len(compared),
@@ -128,7 +135,7 @@ def timed(work: Workload, comparison: Comparison, other_seconds: float = OTHER_S
 
 
 def _certificate(comparison: Comparison, work: Workload) -> str:
-    """How many graphs ended how, and the largest residual of those whose equation was solved."""
+    """Describe the number of graphs per status, and the largest residual of those whose equation was solved."""
     if not isinstance(comparison.ours, GAPE):
         return ""
     solution = comparison.ours.solve(work.graph())
@@ -137,30 +144,31 @@ def _certificate(comparison: Comparison, work: Workload) -> str:
     return f"{ended}; residual ≤ {float(solution.residual[solved].max()):.0e}" if bool(solved.any()) else ended
 
 
-def _agrees(comparison: Comparison, way: Way, graph: Any) -> bool:
-    ours = comparison.ours(graph)
-    return way.agrees(ours.matrices()[0] if isinstance(ours, Pairs) else ours, way.compute(way.prepare(graph)))
+def _agrees(comparison: Comparison, graph: Any) -> bool:
+    ours, baseline = comparison.ours(graph), comparison.baseline
+    theirs = baseline.compute(baseline.prepare(graph))
+    return baseline.agrees(ours.matrices()[0] if isinstance(ours, Pairs) else ours, theirs)
 
 
-def _other(work: Workload, way: Way, seconds: float) -> tuple[float, list[Any]]:
-    """Seconds a graph of the other way, and the graphs on which they were taken."""
+def _time_baseline(work: Workload, baseline: Baseline, seconds: float) -> tuple[float, list[Any]]:
+    """Return the baseline's seconds per graph, and the graphs that they were measured on."""
     from threadpoolctl import threadpool_limits
 
-    probe = [way.prepare(graph) for graph in single_graphs(work, PROBE, way.smallest)]
+    probe = [baseline.prepare(graph) for graph in sample_graphs(work, PROBE_GRAPHS, baseline.min_nodes)]
     paces = {}
     for threads in sorted({1, torch.get_num_threads()}):
         with threadpool_limits(threads):
-            paces[threads] = best_of(2, lambda: [way.compute(graph) for graph in probe]) / len(probe)
+            paces[threads] = best_of(2, lambda: [baseline.compute(graph) for graph in probe]) / len(probe)
     best = min(paces, key=paces.__getitem__)
-    graphs = single_graphs(work, max(len(probe), int(seconds / paces[best])), way.smallest)
-    ready = [way.prepare(graph) for graph in graphs]
+    graphs = sample_graphs(work, max(len(probe), int(seconds / paces[best])), baseline.min_nodes)
+    ready = [baseline.prepare(graph) for graph in graphs]
     with threadpool_limits(best):
-        pace = best_of(REPEATS, lambda: [way.compute(graph) for graph in ready]) / len(graphs)
+        pace = best_of(MAX_REPEATS, lambda: [baseline.compute(graph) for graph in ready]) / len(graphs)
     return pace, graphs
 
 
 def run_times(repeats: int, work: Callable[[], Any]) -> list[float]:
-    """Seconds of several runs: two at least (or ``repeats``), and no more once they have taken ten seconds."""
+    """Time up to ``repeats`` calls: at least two, and no more once they have taken ten seconds."""
     times: list[float] = []
     while len(times) < repeats and (len(times) < 2 or sum(times) < ENOUGH_SECONDS):
         start = time.perf_counter()
@@ -170,13 +178,13 @@ def run_times(repeats: int, work: Callable[[], Any]) -> list[float]:
 
 
 def best_of(repeats: int, work: Callable[[], Any]) -> float:
-    """The shortest of several runs, in seconds: what the work costs when nothing else disturbs it."""
+    """Return the shortest of several times, in seconds: the one least disturbed by other processes."""
     return min(run_times(repeats, work))
 
 
 def table(timings: Sequence[Timing]) -> Table:
-    """Ours beside the other way; narrow enough for any terminal."""
-    out = Table(title="Seconds to encode a data set: the fastest run")
+    """Build the table of ours and the baselines; narrow enough for any terminal."""
+    out = Table(title="Seconds to encode a dataset: the fastest run")
     for heading in ("data", "encoding", "ours", "other", "way", "ratio", "agree"):
         out.add_column(heading, justify="left" if heading in ("data", "encoding", "way") else "right")
     for t in timings:

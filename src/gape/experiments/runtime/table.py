@@ -1,4 +1,4 @@
-"""The runtime table: seconds to encode a data set, ours and the other way in one run, beside the paper's."""
+"""The runtime table: seconds to encode a dataset, ours, the baselines' and the paper's."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from gape.experiments.report.paper import printed
 from gape.experiments.report.summary import Summary
 from gape.experiments.report.table import MISSING, PAPER, Entry, Table
 from gape.experiments.runs.collect import read_lines, update_lines
+from gape.experiments.runtime.baselines import comparisons
 from gape.experiments.runtime.measurement import AGREE, measure, table
-from gape.experiments.runtime.todays_way import comparisons
 from gape.experiments.runtime.workloads import SIZES
 
-# Features in the paper's table.
-K = 20
+# Number of features in the paper's table.
+PAPER_K = 20
 FILE = "graph-runtime.jsonl"
 
 
 def measure_runtimes(
     results: Path, data_dir: Path | None = None, *, quick: bool = False, workloads: Sequence[str] = tuple(SIZES)
 ) -> list[dict[str, Any]]:
-    """What ``gape runtime`` measures, kept as soon as it is known: a line for each workload and encoding."""
+    """Measure what ``gape runtime`` measures, and store each line, one per workload and encoding, at once."""
     lines, timings = [], []
-    for timing, circumstances in measure(data_dir, quick, workloads=workloads):
+    for timing, conditions in measure(data_dir, quick, workloads=workloads):
         line = {("runtime" if name == "workload" else name): value for name, value in vars(timing).items()}
-        line |= {"seconds": [round(run, 4) for run in timing.seconds], **circumstances}
-        _keep(results, line)
+        line |= {"seconds": [round(run, 4) for run in timing.seconds], **conditions}
+        store_line(results, line)
         lines.append(line)
         timings.append(timing)
     Console().print(table(timings))
@@ -38,7 +38,7 @@ def measure_runtimes(
 
 
 def chosen_workloads(tasks: Sequence[str] | None) -> list[str]:
-    """The workloads of these tasks; all if None.
+    """Return the workloads of these tasks; all if None.
 
     >>> chosen_workloads(["zinc"])
     ['ZINC']
@@ -50,10 +50,11 @@ def chosen_workloads(tasks: Sequence[str] | None) -> list[str]:
     return [known[task] for task in tasks]
 
 
-def _keep(results: Path, line: dict[str, Any]) -> None:
-    """Put a line in the place of an older one of the same workload, encoding and k, or behind the others.
+def store_line(results: Path, line: dict[str, Any]) -> None:
+    """Replace the line of the same workload, encoding and k, or append it.
 
-    Lines of the workload that were measured on other data or another machine go: a table says only once on what.
+    Lines of the workload that were measured on other data or another machine are removed: the table states the data
+    once per workload.
     """
 
     def change(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -72,17 +73,17 @@ def _key(line: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def runtime_table(results: Path) -> Table:
-    """The table from what was measured."""
+    """Build the table from the stored lines."""
     found = {_key(line): line for _, line in read_lines(results / FILE)}
     lines: list[tuple[str, str, tuple[Entry, ...]]] = []
     short: list[tuple[str, tuple[str, ...]]] = []
-    for encoding, k, way in ((one.encoding, one.k, one.way.name) for one in comparisons()):
+    for encoding, k, baseline in ((one.encoding, one.k, one.baseline.name) for one in comparisons()):
         title = find_row(encoding).title + ("" if k is None else f", k = {k}")
         measured = [found.get((name, encoding, k)) for name in SIZES]
         lines.append((title, "ours", tuple(_entry(line) for line in measured)))
-        lines.append((title, f"{way}, graph by graph", tuple(_other(line) for line in measured)))
+        lines.append((title, f"{baseline}, graph by graph", tuple(_baseline_entry(line) for line in measured)))
         short.append((title, tuple(_at_best(line) for line in measured)))
-        paper = [printed("graph-runtime", find_row(encoding).title, name) for name in SIZES] if k == K else []
+        paper = [printed("graph-runtime", find_row(encoding).title, name) for name in SIZES] if k == PAPER_K else []
         if any(paper):
             lines.append((title, PAPER, tuple(Entry(f"{value:.2f}") for value in paper)))
     notes = [
@@ -107,20 +108,21 @@ def _entry(line: dict[str, Any] | None) -> Entry:
     return Entry(str(summary), summary=summary)
 
 
-def _other(line: dict[str, Any] | None) -> Entry:
+def _baseline_entry(line: dict[str, Any] | None) -> Entry:
     if line is None or line["other"] is None:
         return Entry(MISSING)
     return Entry(f"{line['other']:.1f} ({_ratio(line)}, {line['agree']}/{line['compared']})")
 
 
 def _ratio(line: dict[str, Any]) -> str:
-    """How many times faster ours is at its best."""
+    """Return the factor by which our fastest repetition is faster."""
     ratio = line["other"] / min(line["seconds"])
     return f"{ratio:.{0 if ratio >= 10 else 1}f}×"
 
 
 def _at_best(line: dict[str, Any] | None) -> str:
-    """
+    """Format our fastest repetition and the factor.
+
     >>> _at_best({"seconds": [0.0479, 0.06], "other": 5.56}), _at_best({"seconds": [24.2], "other": None})
     ('0.048 s, **116×**', '24 s')
     """

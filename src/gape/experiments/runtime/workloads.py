@@ -17,7 +17,7 @@ SIZES = {"ZINC": 12_000, "CYCLES": 11_200, "PATTERN": 12_000}
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Graphs in PyG's collated form: node numbers run through the batch, edges sorted by source."""
+    """Graphs in PyG's collated form: consecutive node indices over the batch, edges sorted by source."""
 
     name: str
     origin: str
@@ -30,7 +30,7 @@ class Workload:
         return len(self.ptr) - 1
 
     def graph(self) -> gape.Graph:
-        """A new graph object, with nothing computed yet."""
+        """Return a new graph object, with nothing cached."""
         return gape.Graph(self.edge_index, self.num_nodes, ptr=self.ptr)
 
     @property
@@ -39,7 +39,7 @@ class Workload:
 
 
 def workload(name: str, data_dir: Path | None = None, graphs: int | None = None, seed: int = 0) -> Workload:
-    """One of ``SIZES``; ``graphs`` for fewer than the paper's number."""
+    """Return one of ``SIZES``; with ``graphs``, fewer than the paper's number."""
     if name not in SIZES:
         raise ValueError(f"there is no workload {name!r}; choose one of {', '.join(SIZES)}")
     count = graphs or SIZES[name]
@@ -64,22 +64,22 @@ def _zinc(data_dir: Path | None, count: int, seed: int) -> Workload:
         return _collated("ZINC", "real ZINC-12K", load("zinc", folder), count)
     rng = np.random.default_rng(seed)
     graphs = [molecule_like(rng) for _ in range(count)]
-    return _of(gape.Graph.union(graphs), "ZINC", "generated alike: give --data-dir for the real ones")
+    return _workload(gape.Graph.union(graphs), "ZINC", "generated alike: give --data-dir for the real ones")
 
 
 def _collated(name: str, origin: str, data: Any, count: int) -> Workload:
     whole = gape.as_graph(data)
-    return _of(whole.slice(0, min(count, whole.num_graphs)), name, origin)
+    return _workload(whole.slice(0, min(count, whole.num_graphs)), name, origin)
 
 
-def _of(graph: gape.Graph, name: str, origin: str) -> Workload:
+def _workload(graph: gape.Graph, name: str, origin: str) -> Workload:
     source, target = graph.edge_index
     order = np.lexsort((target.numpy(), source.numpy()))
     return Workload(name, origin, graph.edge_index[:, order].contiguous(), graph.num_nodes, graph.ptr)
 
 
 def molecule_like(rng: np.random.Generator) -> gape.Graph:
-    """A random graph of the size and shape of a ZINC molecule: a tree of degree ≤ 3 with two or three rings closed."""
+    """Draw a random graph of the size and shape of a ZINC molecule: a tree of degree ≤ 3 with two or three rings."""
     n = int(np.clip(rng.normal(23.2, 4.5), 9, 37))
     parent = np.zeros(n, dtype=int)
     degree = np.zeros(n, dtype=int)

@@ -13,7 +13,7 @@ import gape
 
 graph = gape.as_graph(nx.petersen_graph())
 steps = 4
-solution = gape.encodings.pair(gape.Automaton.shift(steps), graph, matrix="random_walk")
+solution = gape.solve(gape.Automaton.shift(steps), graph, readout="pair", matrix="random_walk")
 rrwp = gape.encodings.Pairs(solution.weights, graph.sizes).matrices()[0]
 print(tuple(rrwp.shape))  # [n, n, steps + 1]
 

@@ -1,5 +1,7 @@
 """GAPE: variants, readouts, relative damping, certificates."""
 
+import functools
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -8,13 +10,15 @@ from torch_geometric.data import Batch, Data
 
 import gape
 from gape import Automaton, Graph, SolveError, Status
-from gape.encodings import GAPE, PRESETS, Pairs, closed, make, pair, sequence_graph, spectral_radius
-from gape.encodings.node_softmax import node_softmax
+from gape.encodings import GAPE, PRESETS, Pairs, make, sequence_graph, spectral_radius
+from gape.encodings.gape import node_softmax
 from gape.graph.labels import RandomLabels
 from gape.graph.spectral_radius import spectral_radii
 from gape.pyg import AddGAPE
 from gape.solvers import AlgebraicOnlyWarning, LeastSquaresWarning
 from tests.encodings.samples import batch_of, random_graph
+
+closed, pair = (functools.partial(gape.solve, readout=name) for name in ("closed", "pair"))
 
 F64 = torch.float64
 MATRICES = ["adjacency", "random_walk", "random_walk_in", "symmetric", "laplacian", "normalized_laplacian"]

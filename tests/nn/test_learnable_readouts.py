@@ -1,5 +1,6 @@
 """Learnable automata read what the fixed ones read, and the slow, obvious sums over runs."""
 
+import functools
 from itertools import pairwise
 
 import networkx as nx
@@ -9,12 +10,12 @@ from learnable_cases import LABELS, MODES, graphs, layer, permuted, within_graph
 
 import gape
 from gape import Graph
-from gape.encodings.closed import closed
-from gape.encodings.pair import pair
 from gape.encodings.pairs import Pairs
 from gape.graph.spectral_radius import unit_radius
 from gape.nn import GAPE, walk_basis
 from gape.nn.learnable.basis import enough_vectors
+
+closed, pair = (functools.partial(gape.solve, readout=name) for name in ("closed", "pair"))
 
 
 def unit(graph: Graph, matrix: str) -> Graph:

@@ -1,13 +1,11 @@
 """Position encodings: frozen dataclasses of settings, called on a graph. :func:`encode` takes them by name."""
 
 from gape.encodings.base import Encoding, NodeEncoding, PairEncoding
-from gape.encodings.closed import closed
 from gape.encodings.degree import Degree
 from gape.encodings.encode import encode
 from gape.encodings.gape import GAPE
 from gape.encodings.laplacian import Laplacian, random_flips
 from gape.encodings.pagerank import PageRank, PageRankPowers
-from gape.encodings.pair import pair
 from gape.encodings.pairs import Pairs
 from gape.encodings.random_walk import Estimate, RandomWalk, estimate_random_walk
 from gape.encodings.registry import PRESETS, Setting, make, names, settings_of, summary
@@ -47,13 +45,11 @@ __all__ = [
     "ShortestPath",
     "Sinusoidal",
     "Spectrum",
-    "closed",
     "encode",
     "estimate_random_walk",
     "fix_signs",
     "make",
     "names",
-    "pair",
     "random_flips",
     "sequence_graph",
     "settings_of",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -12,9 +12,6 @@ from gape._internal.validation import check_at_least, check_one_of
 from gape._internal.warnings import warn_caller
 from gape.automaton import Automaton
 from gape.encodings.base import Encoding
-from gape.encodings.closed import closed
-from gape.encodings.node_softmax import solve_node_softmax
-from gape.encodings.pair import pair
 from gape.encodings.pairs import Pairs
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
@@ -22,6 +19,8 @@ from gape.graph.labels import DegreeLabels, IndexLabels, RandomLabels
 from gape.graph.spectral_radius import has_unit_radius, unit_radius
 from gape.graph.walk_matrix import MatrixName
 from gape.solvers import LeastSquaresWarning, Solution, Status, solve
+from gape.solvers.certificate import overflowing
+from gape.solvers.equation import check_fit
 from gape.solvers.solution import OnSingular, ReadoutName
 
 Transition = Literal["orthogonal", "stochastic"]
@@ -149,11 +148,31 @@ class GAPE(Encoding):
             graph, matrix = unit_radius(graph, matrix), "adjacency"
         machine = self.automaton.to(graph.device)
         if self.initial == "softmax_nodes":
-            return solve_node_softmax(machine, graph, matrix=matrix, on_singular=self.on_singular, dtype=self.dtype)
-        if self.readout == "node":
-            return solve(machine, graph, matrix=matrix, on_singular=self.on_singular, dtype=self.dtype)
-        read = closed if self.readout == "closed" else pair
-        return read(machine, graph, matrix=matrix, on_singular=self.on_singular, dtype=self.dtype, memory=self.memory)
+            return self._solve_softmax_nodes(machine, graph, matrix)
+        return solve(
+            machine,
+            graph,
+            readout=self.readout,
+            matrix=matrix,
+            on_singular=self.on_singular,
+            dtype=self.dtype,
+            memory=self.memory,
+        )
+
+    def _solve_softmax_nodes(self, machine: Automaton, graph: Graph, matrix: str) -> Solution:
+        if machine.labels > 1:
+            check_fit(machine, graph)
+            rhs = node_softmax(machine, graph)
+            return solve(machine, graph, rhs=rhs, matrix=matrix, on_singular=self.on_singular, dtype=self.dtype)
+        # One column instead of k: with one label the right-hand side is 1/n, and the solution is linear in it.
+        ones = Automaton(torch.ones_like(machine.initial), machine.transition)
+        solution = solve(ones, graph, matrix=matrix, on_singular=self.on_singular)
+        weights = (solution.weights / graph.sizes[graph.batch].unsqueeze(1)).to(self.dtype)
+        lost = overflowing(weights, graph.sizes)
+        if lost is None:
+            return replace(solution, weights=weights)
+        status = [Status.OVERFLOW if bad else s for s, bad in zip(solution.status, lost.tolist(), strict=True)]
+        return replace(solution, weights=weights, status=status).checked()
 
     def compute(self, graph: Graph) -> Tensor | Pairs:
         solution = self._solve(graph)
@@ -163,3 +182,17 @@ class GAPE(Encoding):
             message = f"{inexact} of {len(solution.status)} graphs: {Status.LEAST_SQUARES}; solve() says which"
             warn_caller(message, LeastSquaresWarning)
         return Pairs(solution.weights, graph.sizes) if self.pairwise else solution.weights
+
+
+def node_softmax(automaton: Automaton, graph: Graph) -> Tensor:
+    """Compute the softmax of αℓ over the nodes of each graph, ``[n, k]``: GAPE** as in the authors' code.
+
+    Per state q, node v gets exp(α[q, ℓ(v)]) / Σ_u exp(α[q, ℓ(u)]). No α yields this right-hand side, because the
+    denominators differ between graphs. With one label it is 1/n.
+    """
+    if automaton.labels == 1:
+        return (1.0 / graph.sizes.double())[graph.batch].unsqueeze(1).expand(-1, automaton.states)
+    # Subtract the largest weight of each state, so that no exponential overflows.
+    weights = automaton.initial.double()
+    rows = (weights - weights.amax(1, keepdim=True)).exp().T[graph.labels]
+    return rows / graph.adjacency.segment_sum(rows)[graph.batch]

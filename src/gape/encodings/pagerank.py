@@ -15,9 +15,8 @@ from torch import Tensor
 from gape._internal.threads import map_threads
 from gape._internal.validation import check_at_least, check_one_of
 from gape.encodings.base import NodeEncoding, PairEncoding
-from gape.encodings.pairs import Pairs, empty_pairs, spread_pairs
-from gape.encodings.readout import symmetrised
-from gape.graph.batching import Block, blocks, check_memory, scatter_rows
+from gape.encodings.pairs import Pairs, empty_pairs
+from gape.graph.batching import Block, blocks, check_memory, scatter_pairs, scatter_rows, symmetrised
 from gape.graph.graph import Graph
 from gape.graph.validate import check_nonnegative
 from gape.graph.walk_matrix import WalkMatrix
@@ -76,7 +75,7 @@ class PageRank(PairEncoding):
             if self.dangling == "restart":
                 # Probability lost at dangling nodes returns to the start: the same row, scaled to sum 1.
                 ranks = ranks / ranks.sum(-1, keepdim=True)
-            spread_pairs(out, block, ranks)
+            scatter_pairs(out.values, out.ptr, block, ranks)
         return out.values
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gape.graph.adjacency import Adjacency
-from gape.graph.batching import Block, offsets
+from gape.graph.batching import offsets
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,13 +89,6 @@ class Pairs:
 
 
 def empty_pairs(adjacency: Adjacency, *shape: int, dtype: torch.dtype) -> Pairs:
-    """Allocate zero pairs of all graphs, to be written by :func:`spread_pairs`."""
+    """Allocate zero pairs of all graphs, to be written by :func:`gape.graph.batching.scatter_pairs`."""
     count = int(adjacency.sizes.square().sum())
     return Pairs(torch.zeros(count, *shape, dtype=dtype, device=adjacency.ptr.device), adjacency.sizes)
-
-
-def spread_pairs(out: Pairs, block: Block, matrices: Tensor) -> None:
-    """Write the block's ``matrices`` ``[B, n, n, …]``, which have no padding, into ``out``."""
-    n = matrices.shape[1]
-    places = out.ptr[block.graphs, None] + torch.arange(n * n, device=matrices.device)
-    out.values.index_copy_(0, places.flatten(), matrices.flatten(0, 2).to(out.values.dtype))

@@ -248,6 +248,27 @@ def scatter_rows(out: Tensor, block: Block, rows: Tensor) -> None:
     out.index_copy_(0, nodes, rows.to(out.dtype))
 
 
+def scatter_pairs(out: Tensor, starts: Tensor, block: Block, matrices: Tensor) -> None:
+    """Write ``matrices`` ``[B, n, n, …]`` of a block without padding to ``out`` ``[Σ n², …]``.
+
+    Args:
+        starts: ``[graphs + 1]``, the offset of each graph's pairs in ``out``.
+    """
+    n = matrices.shape[1]
+    places = starts[block.graphs, None] + torch.arange(n * n, device=matrices.device)
+    out.index_copy_(0, places.flatten(), matrices.flatten(0, 2).to(out.dtype))
+
+
+def symmetrised(block: Block, walk: WalkMatrix) -> Tensor:
+    """``diag(c) M diag(1/c)`` of a block, symmetric, with c from ``walk.similarity``; its powers have M's diagonals."""
+    matrices = block.matrices
+    if not walk.symmetric:
+        assert walk.similarity is not None
+        c = walk.similarity[block.nodes]
+        matrices = c.unsqueeze(2) * matrices / c.unsqueeze(1)
+    return (matrices + matrices.mT) / 2
+
+
 def check_memory(limit: float, needed: float, what: str, way_out: str) -> None:
     """Raise if ``needed`` bytes exceed ``limit`` GiB; call it before allocating."""
     if needed > limit * 2**30:

@@ -52,6 +52,20 @@ def lost_rows(weights: Tensor) -> Tensor | None:
     return None if finite else ~torch.isfinite(weights).all(1)
 
 
+def overflowing(weights: Tensor, rows: Tensor) -> Tensor | None:
+    """``[graphs]``: whether weights exceed the range of their dtype; ``None`` if none does.
+
+    Args:
+        weights: all graphs' weights, row by row.
+        rows: ``[graphs]``, number of rows of each graph.
+    """
+    lost = lost_rows(weights)
+    if lost is None:
+        return None
+    graph = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), rows)
+    return torch.zeros(len(rows), dtype=torch.bool, device=rows.device).index_fill(0, graph[lost], True)
+
+
 def below_one(radius: Tensor) -> Tensor:
     """Where ρ(μ)ρ(A) < 1 by more than rounding: there the runs sum up and the equation is regular."""
     return radius < 1.0 - SINGULAR_GAP

@@ -126,13 +126,14 @@ class Solution:
         """Count the graphs of each status."""
         return dict(Counter(self.status))
 
-    def raise_or_warn(self, throw: bool = True) -> None:
+    def checked(self, throw: bool = True) -> Solution:
         """Raise :class:`SolveError` for failed graphs if ``throw``; warn of graphs whose run sum diverges."""
         if throw and self.failed:
             raise SolveError(self._failure(), self)
         number = self.status.count(Status.ALGEBRAIC)
         if number:
             warn_caller(f"{number} of {len(self.status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning)
+        return self
 
     def _failure(self) -> str:
         first = self.failed[0]

@@ -9,24 +9,27 @@ import torch
 from torch import Tensor
 
 from gape._internal.threads import map_threads
+from gape._internal.validation import check_at_least
 from gape.automaton import Automaton
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.solvers.auto import Auto
 from gape.solvers.base import Result, Solver
 from gape.solvers.basis import GraphBasis
-from gape.solvers.certificate import NO, RADIUS_KINDS, YES, code, lost_rows
+from gape.solvers.certificate import NO, RADIUS_KINDS, YES, code, overflowing
 from gape.solvers.equation import Equation, as_rhs, check_fit, output_dtype
 from gape.solvers.gradient import attach_gradients
 from gape.solvers.krylov import Krylov
+from gape.solvers.readouts import check_readout, read_out
 from gape.solvers.singular import resolve_singular
-from gape.solvers.solution import OnSingular, Solution, Status
+from gape.solvers.solution import OnSingular, ReadoutName, Solution, Status
 
 
 def solve(
     automaton: Automaton,
     graph: Any,
     *,
+    readout: ReadoutName = "node",
     solver: Solver | None = None,
     matrix: str = "adjacency",
     basis: GraphBasis | None = None,
@@ -34,21 +37,30 @@ def solve(
     on_singular: OnSingular = "raise",
     throw: bool = True,
     dtype: torch.dtype | None = None,
+    memory: float = 4.0,
 ) -> Solution:
-    r"""Total weight of the automaton's runs into every node and state: ``P = μᵀPA + αℓ``, equation (2) of the paper.
+    r"""Sum the weights of the automaton's runs: ``P = μᵀPA + αℓ``, equation (2) of the paper.
 
-    Differentiable with respect to the automaton's tensors, the graph's edge weights and ``rhs``. Works in float64.
+    Works in float64. ``readout="node"`` is differentiable with respect to the automaton's tensors, the graph's edge
+    weights and ``rhs``. The other readouts cost n³ per graph and have no gradient; :class:`gape.nn.GAPE` has readouts
+    to learn with.
 
     Args:
         automaton: the machine. One with a single label sees all nodes alike; one with more needs ``graph.labels``.
         graph: a :class:`Graph`, or anything :func:`gape.as_graph` takes.
-        solver: its settings; ``None`` for :class:`Auto`.
+        readout: ``"node"``, runs from anywhere into each node, ``[n, k]``; ``"closed"``, runs of each node back to
+            itself, ``[n, k]``; ``"pair"``, runs from every node to every node, ``[Σ n², k]`` as in
+            :class:`gape.encodings.Pairs`. The latter two are for one real μ and no final weights.
+        solver: its settings; ``None`` for :class:`Auto`. For ``readout="node"``, as are ``basis`` and ``rhs``.
         matrix: the walk matrix A by name, see :mod:`gape.graph.walk_matrix`.
         basis: what :func:`prepare` computed for this graph before, instead of ``solver``.
         rhs: ``[n, states]``, the right-hand side instead of αℓ: the weights with which runs begin at each node.
         on_singular: ``"raise"``, or ``"least_squares"`` for the minimum-norm least-squares solution, flagged as such.
+            Closed and pair readouts have it, where the walk matrix is not symmetric, for graphs of up to 4,096 nodes
+            times states.
         throw: whether a failed graph raises :class:`SolveError`; if not, look at ``status``.
         dtype: of the weights; the automaton's own if ``None``.
+        memory: limit in GiB for the dense matrices of one graph of a closed or pair readout, and all pairs.
 
     Example:
         >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
@@ -57,9 +69,16 @@ def solve(
         tensor([2.0000, 2.0000, 2.0000], dtype=torch.float64)
         >>> solution.status[0].name
         'RUN_SUM'
+        >>> solve(Automaton.shift(3), ring, readout="closed", matrix="random_walk").weights[0]
+        tensor([1.0000, 0.0000, 0.5000, 0.2500], dtype=torch.float64)
+        >>> path = Graph.from_edges([(0, 1), (1, 2)])
+        >>> solve(Automaton.shift(2), path, readout="pair").weights[2]  # from node 0 to node 2: one walk of 2 steps
+        tensor([0., 0., 1.], dtype=torch.float64)
     """
     _check_settings(automaton, solver, on_singular)
-    recording = torch.is_grad_enabled()
+    check_readout(readout, automaton, solver=solver, basis=basis, rhs=rhs)
+    check_at_least(0, memory=memory)
+    recording = torch.is_grad_enabled() and readout == "node"
     # Leave inference mode: what graphs cache for later has to be fit for training.
     with torch.inference_mode(False), torch.set_grad_enabled(recording):
         graph = as_graph(graph)
@@ -70,6 +89,11 @@ def solve(
             if rhs is not None:
                 raise ValueError("a basis is computed for labels, not for rhs; leave out basis or rhs")
             basis.check(automaton, graph, matrix)
+        if readout != "node":
+            equations = [Equation.of(automaton, part, matrix, dtype=dtype) for part in graph.parts]
+            results = read_out(readout, equations, on_singular, memory)
+            weights = results[0].weights if len(results) == 1 else torch.cat([result.weights for result in results])
+            return _collect(weights, results, on_singular).checked(throw)
         learned = (automaton.initial, automaton.transition, automaton.final, graph.edge_weight, rhs)
         if recording and any(tensor is not None and tensor.requires_grad for tensor in learned):
             parts = _parts(automaton, graph, matrix, solver, basis, rhs, dtype, None)
@@ -79,9 +103,7 @@ def solve(
             weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype, device=graph.device)
             parts = _parts(automaton, graph, matrix, solver, basis, rhs, dtype, weights)
             results = map_threads(_solve_part, parts)
-    solution = _collect(weights, results, on_singular)
-    solution.raise_or_warn(throw)
-    return solution
+    return _collect(weights, results, on_singular).checked(throw)
 
 
 def prepare(
@@ -200,18 +222,12 @@ def _solve_together(solver: Solver, equation: Equation) -> Result:
     elif x is not equation.out:
         x = equation.out.copy_(x)
     if equation.final is not None or not result.weight_bound < torch.finfo(x.dtype).max / 2:
-        _flag_overflow(result, x, equation)
+        lost = overflowing(x.detach(), equation.sizes)
+        if lost is not None:
+            result.status[lost & ~result.has_status(Status.NOT_CONVERGED)] = code(Status.OVERFLOW)
     result.weights, result.basis, result.coordinates = x, None, None
     result.solver = [solver.name] * equation.num_graphs
     return result
-
-
-def _flag_overflow(result: Result, weights: Tensor, equation: Equation) -> None:
-    """Mark graphs whose weights exceed the range of their dtype, unless they did not converge anyway."""
-    lost = lost_rows(weights.detach())
-    if lost is not None:
-        bad = equation.adjacency.segment_sum(lost.to(torch.float64)) > 0
-        result.status[bad & ~result.has_status(Status.NOT_CONVERGED)] = code(Status.OVERFLOW)
 
 
 def _merge(result: Result | None, equation: Equation, graphs: Tensor | None, found: Result) -> Result:

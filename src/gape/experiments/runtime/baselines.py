@@ -34,7 +34,7 @@ from gape.encodings import (
     Spectrum,
     make,
 )
-from gape.encodings.node_softmax import node_softmax
+from gape.encodings.gape import node_softmax
 from gape.experiments.graph_tasks.registry import find_row
 from gape.experiments.runtime.workloads import Workload
 from gape.graph.convert import as_graph

@@ -1,0 +1,309 @@
+r"""Runs between single nodes by dense matrices, for the closed and the pair readout.
+
+For runs from node u the equation is X = AᵀXμ + e_u α[:, ℓ(u)]ᵀ. With A = V Θ Vᵀ its solution at node v is
+Σ_j V_uj V_vj (I - θ_jμᵀ)⁻¹ α[:, ℓ(u)]. On a directed graph the Schur forms Aᵀ = U R Uᴴ and μ = W T Wᴴ turn the equation
+into triangular systems, one per state. Singular graphs without orthogonal eigenvectors get one dense system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import scipy.linalg
+import torch
+from torch import Tensor
+
+from gape.graph.batching import Block, symmetrised
+from gape.solvers.base import Result
+from gape.solvers.certificate import (
+    MAX_CONSISTENT_RESIDUAL,
+    MAX_ROUNDING_RESIDUAL,
+    NO,
+    SINGULAR_GAP,
+    UNKNOWN,
+    YES,
+    below_one,
+    code,
+    judge,
+    overflowing,
+)
+from gape.solvers.equation import Equation
+from gape.solvers.kronecker import solve_or_least_squares, within
+from gape.solvers.schur_form import SchurForm, pole_gaps, solve_diagonal
+from gape.solvers.singular import MAX_DENSE_UNKNOWNS
+from gape.solvers.solution import OnSingular, Status
+
+# Complex numbers of the triangular systems solved together.
+BLOCK_ELEMENTS = 1 << 22
+
+
+class BlockCertificate:
+    """The certificate of one part of a batch, filled in block by block.
+
+    Args:
+        equation: the equation of the part.
+        solver: the name of the method.
+        steps: powers summed, or the size of the largest dense matrix.
+
+    Attributes, all ``[graphs]``: ``radius`` is ρ(μ)ρ(A) and ``separation`` min |1 - λδ|; ``gap`` is the relative
+    residual and ``rounding`` what float64 may have added to it; ``suspect`` marks weights so large that nothing is
+    known about their accuracy.
+    """
+
+    def __init__(self, equation: Equation, solver: str, steps: int) -> None:
+        graphs, device = equation.num_graphs, equation.walk.ptr.device
+        self.solver, self.steps = solver, steps
+        self.radius, self.gap, self.rounding = torch.zeros(3, graphs, dtype=torch.float64, device=device)
+        self.separation = torch.ones(graphs, dtype=torch.float64, device=device)
+        self.suspect = torch.zeros(graphs, dtype=torch.bool, device=device)
+
+    @property
+    def singular(self) -> Tensor:
+        """``[graphs]``: whether the equation is singular, or may be."""
+        return (self.separation <= SINGULAR_GAP) | self.suspect
+
+    def add_spectrum(self, graphs: Tensor, theta: Tensor, form: SchurForm) -> None:
+        """Add the eigenvalues ``[B, J]`` of the walk matrices of ``graphs``; ``form`` is the Schur form of μ."""
+        self.radius[graphs] = theta.abs().amax(-1) * float(form.eigenvalues.abs().max())
+        self.separation[graphs] = pole_gaps(theta, form).amin(1).clamp(max=1.0)
+
+    def add_rounding(self, graphs: Tensor, size: Tensor, norm: Tensor | float) -> None:
+        """Add the rounding error of weights of relative norm ``size`` under an operator of norm ``norm``."""
+        self.rounding[graphs] = 2.0**-52 * (1.0 + norm) * size
+
+    def result(self, weights: Tensor, rows: Tensor, *, summed: bool) -> Result:
+        """The result with the rounded ``weights``, ``rows[i]`` of them of graph i.
+
+        Args:
+            summed: whether the runs were summed by length, so that the sum converges whatever the bound of the radius.
+        """
+        status = judge(self.gap, self.radius, tolerance=MAX_CONSISTENT_RESIDUAL, exhausted=True, run_sum=summed)
+        status[self.suspect] = code(Status.NOT_CONVERGED)
+        lost = overflowing(weights, rows)
+        if lost is not None:
+            status[lost] = code(Status.OVERFLOW)
+        return Result(
+            weights=weights,
+            residual=self.gap + self.rounding,
+            spectral_radius=self.radius,
+            separation=self.separation,
+            unique=torch.where(self.singular, UNKNOWN if summed else NO, YES),
+            status=status,
+            steps=self.steps,
+            radius_kind="bound" if summed else "exact",
+            solver=[self.solver] * len(self.radius),
+        )
+
+
+class DenseRuns:
+    """Runs between the nodes of one part of a batch.
+
+    Args:
+        equation: with one real μ and without gradients.
+        on_singular: what to do with singular equations.
+    """
+
+    def __init__(self, equation: Equation, on_singular: OnSingular) -> None:
+        self.equation, self.walk, self.on_singular = equation, equation.walk, on_singular
+        self.form = SchurForm.of(equation.transition)
+        name = "Schur" if self.walk.similarity is None else "Spectral"
+        self.certificate = BlockCertificate(equation, name, int(equation.sizes.max()))
+
+    def bytes_needed(self, *, pairs: bool) -> int:
+        """Memory for the largest graph, counted in the arrays below and confirmed by measurement."""
+        n, k = int(self.equation.sizes.max()), self.equation.states
+        if self.walk.similarity is not None:
+            return 8 * n**2 * (5 * k + 6 if pairs else 10)
+        return 8 * n**2 * (14 + (3 * k // 2 if pairs else 0)) + 4 * 16 * min(BLOCK_ELEMENTS, n**2 * k)
+
+    def closed(self, block: Block) -> Tensor:
+        """``[B, n, k]``: runs of each node back to itself."""
+        out = block.matrices.new_zeros(*block.nodes.shape, self.equation.states)
+        if self.walk.similarity is not None:
+            vectors, by_label = self._eigenvectors(block)
+            squares = vectors.square()
+            for where, y in by_label:
+                out += (squares @ y) * (where if isinstance(where, float) else where.unsqueeze(-1))
+        else:
+            for i, vectors, sources, columns in self._schur(block, back=True):
+                # Only the rows of the source nodes themselves, which avoids an n × n × k array.
+                back = torch.einsum("bs,ksb->bk", vectors[sources], columns)
+                out[i, sources] = (back @ self.form.vectors.mH).real
+        for i, runs in self._resolve_singular(block):
+            out[i] = runs.diagonal().T
+        return out
+
+    def pair(self, block: Block) -> Tensor:
+        """``[B, n, n, k]``: runs from each node to each node."""
+        out = block.matrices.new_zeros(*block.matrices.shape, self.equation.states)
+        if self.walk.similarity is not None:
+            out = self._pairs_by_eigenvectors(block, out)
+        else:
+            for i, vectors, sources, columns in self._schur(block, back=False):
+                table = torch.einsum("vs,ksb->bvk", vectors, columns)
+                out[i, sources] = (table @ self.form.vectors.mH).real
+        for i, runs in self._resolve_singular(block):
+            out[i] = runs
+        return out
+
+    # ------------------------------------------------------------------ eigenvectors
+
+    def _eigenvectors(self, block: Block) -> tuple[Tensor, Iterator[tuple[Tensor | float, Tensor]]]:
+        """Eigenvectors ``[B, n, J]``; and per label, its nodes and its (I - θ_jμᵀ)⁻¹α ``[B, J, k]``."""
+        theta, vectors = torch.linalg.eigh(symmetrised(block, self.walk))
+        return vectors, self._solve_by_label(block, theta, vectors)
+
+    def _solve_by_label(self, block: Block, theta: Tensor, vectors: Tensor) -> Iterator[tuple[Tensor | float, Tensor]]:
+        mu, labels, gaps = self.equation.transition, self._labels(block), pole_gaps(theta, self.form)
+        gap, total, size = theta.new_zeros(3, len(theta))
+        for label in [0] if labels is None else torch.unique(labels).tolist():
+            rhs = self.equation.initial[:, label]
+            here = torch.ones_like(theta) if labels is None else (labels == label).to(theta.dtype)
+            y, residual = solve_diagonal(theta, mu, self.form, rhs.expand(*theta.shape, -1), gaps)
+            share = (here.unsqueeze(1) @ vectors.square()).squeeze(1)
+            gap += (share * residual.square()).sum(1)
+            size += (share * y.abs().square().sum(-1)).sum(1)
+            total += here.sum(1) * rhs.square().sum()
+            yield (1.0 if labels is None else labels == label), y
+        total = torch.where(total > 0, total, 1.0)
+        norm = self.equation.transition_norm * theta.abs().amax(1)
+        self.certificate.add_spectrum(block.graphs, theta, self.form)
+        self.certificate.gap[block.graphs] = (gap / total).sqrt()
+        self.certificate.add_rounding(block.graphs, (size / total).sqrt(), norm)
+
+    def _pairs_by_eigenvectors(self, block: Block, weighted: Tensor) -> Tensor:
+        vectors, by_label = self._eigenvectors(block)
+        for where, y in by_label:
+            # [graph, from u, eigenvector j, state]
+            along = vectors.unsqueeze(-1) * y.unsqueeze(1)
+            weighted += along * (where if isinstance(where, float) else where[:, :, None, None])
+        table = torch.einsum("bujk,bvj->buvk", weighted, vectors)
+        if self.walk.symmetric:
+            return table
+        assert self.walk.similarity is not None
+        c = self.walk.similarity[block.nodes]
+        return table * (c.unsqueeze(1) / c.unsqueeze(2)).unsqueeze(-1)
+
+    # ------------------------------------------------------------------ Schur forms
+
+    def _schur(self, block: Block, *, back: bool) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+        """Yield graph of the block, Schur vectors, source nodes ``[b]`` and their runs ``[k, n, b]``, block by block.
+
+        Singular graphs are left out. ``back``: the runs need only be right where they come back, which is in the
+        strongly connected component where they began.
+        """
+        certificate = self.certificate
+        for i, matrix in enumerate(block.matrices):
+            graph = block.graphs[i : i + 1]
+            inside = within(matrix, self.walk.components[block.nodes[i]])
+            certificate.add_spectrum(graph, torch.linalg.eigvals(inside).unsqueeze(0), self.form)
+            if certificate.singular[graph]:
+                continue
+            factors = scipy.linalg.schur((inside if back else matrix).mT.cpu().numpy(), output="complex")
+            upper, vectors = (torch.from_numpy(factor).to(matrix.device) for factor in factors)
+            initial = self._initial(block, i)
+            size = torch.zeros(2, dtype=torch.float64, device=matrix.device)
+            for sources, columns in _runs_from_each(upper, vectors, self.form, initial):
+                size += torch.stack([columns.abs().square().sum(), initial[sources].square().sum()])
+                yield i, vectors, sources, columns
+            norm = self.equation.transition_norm * float(torch.linalg.matrix_norm(matrix))
+            certificate.add_rounding(graph, (size[0] / size[1].clamp(min=1e-300)).sqrt(), norm)
+            # Of weights this large rounding may have left nothing: the dense system decides.
+            certificate.suspect[graph] = certificate.rounding[graph] > MAX_ROUNDING_RESIDUAL
+
+    # ------------------------------------------------------------------ singular graphs
+
+    def _resolve_singular(self, block: Block) -> Iterator[tuple[int, Tensor]]:
+        """Yield graphs of the block that are, or may be, singular without orthogonal eigenvectors; runs ``[n, n, k]``.
+
+        One dense system per graph gives the solution for every source node, or its minimum-norm least squares.
+        """
+        if self.walk.symmetric:  # the eigenvectors have solved it
+            return
+        certificate = self.certificate
+        for i in certificate.singular[block.graphs].nonzero().flatten().tolist():
+            initial, graph = self._initial(block, i), block.graphs[i]
+            if initial.numel() > MAX_DENSE_UNKNOWNS:
+                if certificate.suspect[graph]:
+                    continue
+                if self.on_singular == "least_squares":
+                    raise ValueError(_too_large(*initial.shape))
+                certificate.gap[graph] = torch.inf
+                continue
+            component, contracts = self.walk.components[block.nodes[i]], bool(below_one(certificate.radius[graph]))
+            runs, residual, regular = _least_squares_runs(
+                block.matrices[i], self.equation.transition, initial, component, contracts
+            )
+            certificate.suspect[graph] = False
+            # Of a regular equation all that is left is rounding.
+            certificate.rounding[graph], certificate.gap[graph] = (residual, 0.0) if regular else (0.0, residual)
+            if not regular:
+                certificate.separation[graph] = 0.0
+            yield i, runs
+
+    def _labels(self, block: Block) -> Tensor | None:
+        return None if self.equation.labels is None else self.equation.labels[block.nodes]
+
+    def _initial(self, block: Block, i: int) -> Tensor:
+        """``[n, k]``: the weights with which runs begin at each node of a graph."""
+        labels = self._labels(block)
+        return self.equation.initial.T[torch.zeros_like(block.nodes[i]) if labels is None else labels[i]]
+
+
+def _runs_from_each(
+    upper: Tensor, vectors: Tensor, form: SchurForm, initial: Tensor
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield source nodes ``[b]`` and ``[k, n, b]``, the runs from them in the coordinates of U and W.
+
+    Args:
+        upper, vectors: R and U, ``[n, n]``.
+        form: the Schur form of μ.
+        initial: ``[n, k]``, (αℓ)ᵀ.
+    """
+    n, k = initial.shape
+    turned = initial.to(torch.complex128) @ form.vectors
+    eye = torch.eye(n, dtype=torch.complex128, device=upper.device)
+    step = max(1, BLOCK_ELEMENTS // (n * k))
+    for first in range(0, n, step):
+        sources = torch.arange(first, min(n, first + step), device=upper.device)
+        start = vectors[sources].conj().T
+        columns = torch.zeros(k, n, len(sources), dtype=torch.complex128, device=upper.device)
+        for j in range(k):
+            right = start * turned[sources, j]
+            if j and not form.normal:
+                right = right + upper @ torch.tensordot(form.upper[:j, j], columns[:j], dims=1)
+            columns[j] = torch.linalg.solve_triangular(eye - form.upper[j, j] * upper, right, upper=True)
+        yield sources, columns
+
+
+def _least_squares_runs(
+    matrix: Tensor, transition: Tensor, initial: Tensor, component: Tensor, contracts: bool
+) -> tuple[Tensor, Tensor, bool]:
+    """Solve X = AᵀXμ + e_u initial[u] for every node u by one dense system, by least squares if it is singular.
+
+    Args:
+        matrix: A, ``[n, n]``.
+        transition: μ, ``[k, k]``.
+        initial: ``[n, k]``, (αℓ)ᵀ.
+        component: ``[n]``, the strongly connected component of each node.
+        contracts: whether ρ(μ)ρ(A) < 1.
+
+    Returns:
+        ``[n, n, k]``, from, to, state; the relative residual of all of them together; and whether it is regular.
+    """
+    n, k = initial.shape
+    operator = torch.kron(matrix.T.contiguous(), transition.T.contiguous())
+    # Column u is zero but for the rows of node u.
+    rhs = torch.diag_embed(initial.T).permute(1, 0, 2).reshape(n * k, n)
+    found, regular = solve_or_least_squares(operator, rhs, component, contracts)
+    residual = torch.linalg.matrix_norm(found - operator @ found - rhs)
+    relative = residual / torch.linalg.matrix_norm(rhs).clamp(min=1e-300)
+    return found.reshape(n, k, n).permute(2, 0, 1), relative, regular
+
+
+def _too_large(nodes: int, states: int) -> str:
+    return (
+        f"a graph of {nodes} nodes has a singular equation, and {nodes} × {states} unknowns are too many for least "
+        f"squares on a walk matrix that is not symmetric (at most {MAX_DENSE_UNKNOWNS}); take fewer states, a lower or "
+        "relative damping, or an undirected graph with matrix='adjacency' or 'symmetric'"
+    )

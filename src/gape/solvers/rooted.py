@@ -28,7 +28,7 @@ from gape._internal.threads import map_threads
 from gape.graph.batching import dense_parts
 from gape.graph.graph import Graph
 from gape.graph.spectral_radius import spectral_radii
-from gape.solvers.certificate import MAX_CONSISTENT_RESIDUAL, lost_rows
+from gape.solvers.certificate import MAX_CONSISTENT_RESIDUAL, STATUSES, code, judge, overflowing
 from gape.solvers.rooted_balls import WHOLE_NODES, RootedGraphs, Shape, ball_parts, whole_parts
 from gape.solvers.rooted_part import RootedPart, closed_by_layer, lengths_by_layer, table_of
 from gape.solvers.solution import Solution, Status
@@ -152,16 +152,16 @@ def _solve(part: RootedPart, table: Tensor, length: int | None) -> _Found:
 
 
 def _certified(weights: Tensor, residual: Tensor, transition: Tensor, graph: Graph) -> Solution:
-    lost = lost_rows(weights.detach())
-    status = [Status.RUN_SUM if gap <= MAX_CONSISTENT_RESIDUAL else Status.NOT_CONVERGED for gap in residual.tolist()]
-    if lost is not None:
-        for number in set(graph.batch[lost].tolist()):
-            status[number] = Status.OVERFLOW
     bound = transition.detach().abs().max().to(graph.device).expand(graph.num_graphs)
+    residual = residual.to(graph.device)
+    codes = judge(residual, bound, tolerance=MAX_CONSISTENT_RESIDUAL, exhausted=False, run_sum=True)
+    lost = overflowing(weights.detach(), graph.sizes)
+    if lost is not None:
+        codes[lost] = code(Status.OVERFLOW)
     solution = Solution(
         weights=weights,
-        status=status,
-        residual=residual.to(graph.device),
+        status=[STATUSES[i] for i in codes.tolist()],
+        residual=residual,
         spectral_radius=bound,
         radius_kind="bound",
         separation=1.0 - bound,
@@ -169,5 +169,4 @@ def _certified(weights: Tensor, residual: Tensor, transition: Tensor, graph: Gra
         solver=["SelectedInverse"] * graph.num_graphs,
         steps=int(graph.sizes.max()) if graph.num_graphs else 0,
     )
-    solution.raise_or_warn()
-    return solution
+    return solution.checked()

@@ -1,6 +1,7 @@
 """Position encodings: frozen dataclasses of settings, called on a graph. :func:`encode` takes them by name."""
 
 from gape.encodings.base import Encoding, NodeEncoding, PairEncoding
+from gape.encodings.concatenated import Concatenated
 from gape.encodings.degree import Degree
 from gape.encodings.encode import encode
 from gape.encodings.gape import GAPE
@@ -8,7 +9,7 @@ from gape.encodings.laplacian import Laplacian, random_flips
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.pairs import Pairs
 from gape.encodings.random_walk import Estimate, RandomWalk, estimate_random_walk
-from gape.encodings.registry import PRESETS, Setting, make, names, settings_of, summary
+from gape.encodings.registry import PRESETS, Setting, is_name, make, names, settings_of, summary
 from gape.encodings.rooted import RootedGAPE
 from gape.encodings.sequence import (
     CycleSpectrum,
@@ -26,6 +27,7 @@ from gape.linalg.eigenpairs import fix_signs
 __all__ = [
     "GAPE",
     "PRESETS",
+    "Concatenated",
     "CycleSpectrum",
     "Degree",
     "Encoding",
@@ -48,6 +50,7 @@ __all__ = [
     "encode",
     "estimate_random_walk",
     "fix_signs",
+    "is_name",
     "make",
     "names",
     "random_flips",

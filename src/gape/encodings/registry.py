@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -13,6 +13,7 @@ import torch
 
 from gape._internal.validation import parse_setting
 from gape.encodings.base import Encoding
+from gape.encodings.concatenated import Concatenated
 from gape.encodings.degree import Degree
 from gape.encodings.gape import GAPE
 from gape.encodings.laplacian import Laplacian
@@ -85,13 +86,28 @@ def names() -> list[str]:
     return list(REGISTRY)
 
 
+def is_name(name: str) -> bool:
+    """Whether :func:`make` knows that name, or those that it joins by ``+``.
+
+    >>> is_name("rw+gape-rooted"), is_name("none")
+    (True, False)
+    """
+    return all(part in REGISTRY for part in name.split("+"))
+
+
 def make(name: str, **settings: Any) -> Encoding:
     """Make the encoding of that name; settings may be values or text.
+
+    Names joined by ``+`` are encodings side by side (:class:`Concatenated`), their settings those of the parts:
 
     Example:
         >>> make("rw", length="5")
         RandomWalk(dtype=torch.float32, length=5, memory=4.0)
+        >>> len(make("rw+gape-rooted", **{"rw.length": 16, "dtype": "float64"}).parts)
+        2
     """
+    if "+" in name:
+        return _concatenated(name, settings)
     kind, fixed = _find(name)
     hints = get_type_hints(kind)
     known = [setting.name for setting in settings_of(name)]
@@ -107,6 +123,8 @@ def make(name: str, **settings: Any) -> Encoding:
 
 def settings_of(name: str) -> list[Setting]:
     """List the settings of the encoding of that name; defaults include those of the preset."""
+    if "+" in name:
+        return _settings_of_parts(name)
     kind, fixed = _find(name)
     hints, texts = get_type_hints(kind), _argument_texts(kind)
     out = []
@@ -120,7 +138,7 @@ def settings_of(name: str) -> list[Setting]:
 
 def summary(name: str) -> str:
     """Return the first sentence of an encoding's docstring."""
-    kind, _ = _find(name)
+    kind = Concatenated if "+" in name else _find(name)[0]
     return (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
 
 
@@ -128,6 +146,40 @@ def _find(name: str) -> tuple[type[Encoding], Mapping[str, Any]]:
     if name not in REGISTRY:
         raise ValueError(f"there is no encoding {name!r}; there are {', '.join(REGISTRY)}")
     return REGISTRY[name]
+
+
+def _concatenated(name: str, settings: Mapping[str, Any]) -> Concatenated:
+    names, dtype = _part_names(name), settings.get("dtype", "float32")
+    of_part: dict[str, dict[str, Any]] = {}
+    known = [setting.name for setting in _settings_of_parts(name)]
+    for key, value in settings.items():
+        if key not in known:
+            raise ValueError(f"{name} has no setting {key!r}; it has {', '.join(known)}")
+        part, _, setting = key.rpartition(".")
+        of_part.setdefault(part, {})[setting] = value
+    return Concatenated(tuple(make(part, dtype=dtype, **of_part.get(part, {})) for part in names), dtype=dtype)
+
+
+def _settings_of_parts(name: str) -> list[Setting]:
+    """The settings of each part, by names such as ``rw.length``, and one ``dtype`` for all."""
+    of_parts = {part: settings_of(part) for part in _part_names(name)}
+    shared = next(setting for settings in of_parts.values() for setting in settings if setting.name == "dtype")
+    own = [
+        replace(setting, name=f"{part}.{setting.name}")
+        for part, settings in of_parts.items()
+        for setting in settings
+        if setting.name != "dtype"
+    ]
+    return [shared, *own]
+
+
+def _part_names(name: str) -> list[str]:
+    parts = name.split("+")
+    for part in parts:
+        _find(part)
+    if len(set(parts)) < len(parts):
+        raise ValueError(f"{name!r} names an encoding twice")
+    return parts
 
 
 def _choices(kind: type[Encoding], hint: Any) -> tuple[str, ...]:

@@ -94,10 +94,12 @@ def settings(task: str, encoding: str, seed: int = SEEDS[0], overrides: Mapping[
     Example:
         >>> settings("cycles-v", "rw").encoding_options
         {'length': 9}
+        >>> settings("zinc", "rw+gape-rooted", overrides={"encoding.rw.length": "8"}).encoding_options
+        {'rw.length': 8, 'gape-rooted.seed': 41}
         >>> settings("cycles", "gape", seed=95, overrides={"layers": "4", "encoding.states": "8"}).encoding_options
         {'on_singular': 'least_squares', 'states': 8, 'seed': 95}
     """
-    of_task, row = task_protocol(task), find_row(encoding)
+    of_task = task_protocol(task)
     plain = Settings(
         task=task,
         encoding=encoding,
@@ -107,7 +109,7 @@ def settings(task: str, encoding: str, seed: int = SEEDS[0], overrides: Mapping[
         lr=of_task.lr,
         patience=of_task.patience,
         pooling=of_task.pooling,
-        encoding_options={**row.options, **_features(of_task, encoding, row.size_setting), **_seed(encoding, seed)},
+        encoding_options=_encoding_options(of_task, encoding, seed),
     )
     return override(plain, overrides or {})
 
@@ -152,10 +154,19 @@ def full_record(chosen: Settings) -> dict[str, Any]:
     """
     found = settings_record(chosen)
     found["data"] = {**data.settings_of(chosen.task), **found["data"]}
-    if chosen.encoding in encodings.names():
+    if encodings.is_name(chosen.encoding):
         defaults = {known.name: known.default for known in encodings.settings_of(chosen.encoding)}
         found["encoding_options"] = {**defaults, **found["encoding_options"]}
     return found
+
+
+def _encoding_options(task: TaskProtocol, encoding: str, seed: int) -> dict[str, Any]:
+    """Return the settings of an encoding in a task; of encodings side by side, those of each part."""
+    row, parts = find_row(encoding), encoding.split("+")
+    if len(parts) == 1:
+        return {**row.options, **_features(task, encoding, row.size_setting), **_seed(encoding, seed)}
+    of_parts = {part: _encoding_options(task, part, seed) for part in parts}
+    return {f"{part}.{name}": value for part, options in of_parts.items() for name, value in options.items()}
 
 
 def _features(task: TaskProtocol, encoding: str, setting: str | None) -> dict[str, Any]:

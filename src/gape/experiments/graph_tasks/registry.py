@@ -65,6 +65,9 @@ ROWS: tuple[Row, ...] = (
     Row("gape-2star-max", "GAPE**max", "linear", "states", _TWO_STAR),
 )
 
+# Titles of other encodings, where their name is not one.
+_TITLES = {"gape-rooted": "rooted"}
+
 #: Automata learned with the model; not in the paper.
 LEARNED_ROWS: tuple[Row, ...] = tuple(
     Row(name, title, "learned")
@@ -91,8 +94,12 @@ def row_names() -> list[str]:
 def find_row(name: str) -> Row:
     """Return the row of a name; encodings that the paper does not have enter by a linear layer.
 
+    Names joined by ``+`` are encodings side by side, in one linear layer.
+
     >>> find_row("gape-star").title
     'GAPE*'
+    >>> find_row("rw+gape-rooted").title
+    'RW + rooted'
     >>> find_row("gape*")
     Traceback (most recent call last):
     ValueError: there is no encoding 'gape*'; there are none, lape, sa, rw, ...
@@ -100,9 +107,15 @@ def find_row(name: str) -> Row:
     for row in (*ROWS, *LEARNED_ROWS):
         if row.name == name:
             return row
+    if "+" in name:
+        parts = [find_row(part) for part in name.split("+")]
+        for part in parts:
+            if part.encoder != "linear":
+                raise ValueError(f"{part.name!r} does not enter by a linear layer and cannot stand in {name!r}")
+        return Row(name, " + ".join(part.title for part in parts))
     if name not in row_names():
         raise ValueError(f"there is no encoding {name!r}; there are {', '.join(row_names())}")
-    return Row(name, name)
+    return Row(name, _TITLES.get(name, name))
 
 
 #: Number of degree labels if a dataset has no node categories and the automaton needs labels.
@@ -258,6 +271,6 @@ def setting_types(encoding: str) -> dict[str, Any]:
     """
     if find_row(encoding).encoder == "learned":
         return learned_settings()
-    if encoding not in encodings.names():
+    if not encodings.is_name(encoding):
         return {}
     return {setting.name: setting.type for setting in encodings.settings_of(encoding)}

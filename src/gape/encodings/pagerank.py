@@ -15,8 +15,8 @@ from torch import Tensor
 from gape._internal.threads import map_threads
 from gape._internal.validation import check_at_least, check_one_of
 from gape.encodings.base import NodeEncoding, PairEncoding
-from gape.encodings.pairs import Pairs, empty_pairs
-from gape.graph.batching import Block, blocks, check_memory, scatter_pairs, scatter_rows, symmetrised
+from gape.encodings.pairs import Pairs
+from gape.graph.batching import Block, blocks, check_memory, offsets, scatter_pairs, scatter_rows, symmetrised
 from gape.graph.graph import Graph
 from gape.graph.validate import check_nonnegative
 from gape.graph.walk_matrix import WalkMatrix
@@ -69,14 +69,15 @@ class PageRank(PairEncoding):
         return Pairs(torch.cat(map_threads(self._matrices, graph.parts)), graph.sizes)
 
     def _matrices(self, part: Graph) -> Tensor:
-        out = empty_pairs(part.adjacency, dtype=self.dtype)
+        squares = part.sizes.square()
+        out, ptr = torch.zeros(int(squares.sum()), dtype=self.dtype, device=part.device), offsets(squares)
         for block in blocks(_nonnegative_walk(part, "PageRank")):
             ranks = _resolvent(block.matrices, self.beta)
             if self.dangling == "restart":
                 # Probability lost at dangling nodes returns to the start: the same row, scaled to sum 1.
                 ranks = ranks / ranks.sum(-1, keepdim=True)
-            scatter_pairs(out.values, out.ptr, block, ranks)
-        return out.values
+            scatter_pairs(out, ptr, block, ranks)
+        return out
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gape.graph.adjacency import Adjacency
 from gape.graph.batching import offsets
 
 
@@ -86,9 +85,3 @@ class Pairs:
     def __repr__(self) -> str:
         shape = ["n", "n", *self.values.shape[1:]]
         return f"Pairs(graphs={self.num_graphs}, each=[{', '.join(map(str, shape))}], dtype={self.values.dtype})"
-
-
-def empty_pairs(adjacency: Adjacency, *shape: int, dtype: torch.dtype) -> Pairs:
-    """Allocate zero pairs of all graphs, to be written by :func:`gape.graph.batching.scatter_pairs`."""
-    count = int(adjacency.sizes.square().sum())
-    return Pairs(torch.zeros(count, *shape, dtype=dtype, device=adjacency.ptr.device), adjacency.sizes)

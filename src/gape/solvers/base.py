@@ -1,4 +1,4 @@
-"""The contract of a solver: frozen settings, ``solve(equation) -> Result``, and what it supports.
+"""The contract of a solver: frozen settings, ``solve(equation) -> Result``, and class attributes for what it supports.
 
 To add a solver, subclass :class:`Solver` in a file of its own; to have it chosen by itself, add it to
 :mod:`gape.solvers.auto`. Nothing else knows solvers by name.
@@ -147,7 +147,7 @@ class Solver(ABC):
         return type(self).__name__
 
     def supports(self, equation: Equation) -> bool:
-        """Whether the solver takes this equation."""
+        """True if the solver takes this equation."""
         return (self.typed or not equation.typed) and (not self.needs_symmetry or equation.walk.similarity is not None)
 
     def check(self, equation: Equation) -> None:

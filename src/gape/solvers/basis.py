@@ -72,7 +72,7 @@ class Basis(Solver):
         num_labels: int = 1,
         channels: int = 1,
     ) -> Basis:
-        """Pad what :meth:`rows` returned, also after PyG batched it; in double precision.
+        """Build a basis from unpadded rows, as :meth:`rows` returns them and PyG batches them; in double precision.
 
         Args:
             adjacency: of the graphs; its edges are not used.
@@ -151,7 +151,7 @@ class Basis(Solver):
 
     @property
     def orthogonal(self) -> bool:
-        """Whether the equation splits into orthogonal ones, so that least squares of each solve the whole.
+        """True if the equation splits into orthogonal ones, so that least squares of each solve the whole.
 
         A matrix that is not symmetric has no such split: a singular status is then only a suspicion.
         """

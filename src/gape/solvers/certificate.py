@@ -67,7 +67,7 @@ def overflowing(weights: Tensor, rows: Tensor) -> Tensor | None:
 
 
 def below_one(radius: Tensor) -> Tensor:
-    """Where ρ(μ)ρ(A) < 1 by more than rounding: there the runs sum up and the equation is regular."""
+    """Test ρ(μ)ρ(A) < 1 by more than rounding; then the runs sum up and the equation is regular."""
     return radius < 1.0 - SINGULAR_GAP
 
 

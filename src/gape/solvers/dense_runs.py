@@ -46,7 +46,7 @@ class BlockCertificate:
         steps: powers summed, or the size of the largest dense matrix.
 
     Attributes, all ``[graphs]``: ``radius`` is ρ(μ)ρ(A) and ``separation`` min |1 - λδ|; ``gap`` is the relative
-    residual and ``rounding`` what float64 may have added to it; ``suspect`` marks weights so large that nothing is
+    residual and ``rounding`` the part that float64 may have added; ``suspect`` marks weights so large that nothing is
     known about their accuracy.
     """
 
@@ -100,7 +100,7 @@ class DenseRuns:
 
     Args:
         equation: with one real μ and without gradients.
-        on_singular: what to do with singular equations.
+        on_singular: see :func:`gape.solve`.
     """
 
     def __init__(self, equation: Equation, on_singular: OnSingular) -> None:

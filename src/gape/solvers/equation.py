@@ -93,13 +93,13 @@ class Equation:
 
     @property
     def learns_edges(self) -> bool:
-        """Whether the edge weights require gradients."""
+        """True if the edge weights require gradients."""
         weight = self.adjacency.edge_weight
         return weight is not None and weight.requires_grad and torch.is_grad_enabled()
 
     @property
     def requires_grad(self) -> bool:
-        """Whether anything in the equation requires gradients."""
+        """True if anything in the equation requires gradients."""
         tensors = (self.initial, self.transition, self.final, self.given_rhs)
         return self.learns_edges or any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
@@ -171,12 +171,12 @@ class Equation:
 
     @property
     def typed(self) -> bool:
-        """Whether the transition depends on a node label or an edge type."""
+        """True if the transition depends on a node label or an edge type."""
         return self.transition.dim() == 3
 
     @property
     def finite(self) -> bool:
-        """Whether the automaton and the edge weights are finite."""
+        """True if the automaton and the edge weights are finite."""
         tensors = (self.initial, self.transition, self.adjacency.edge_weight)
         return all(bool(torch.isfinite(tensor.detach()).all()) for tensor in tensors if tensor is not None)
 
@@ -206,7 +206,7 @@ class Equation:
 
     @cached_property
     def counts_walks(self) -> bool:
-        """Whether products with A count walks with nonnegative weights."""
+        """True if products with A count walks with nonnegative weights."""
         return self.given_rhs is None and self.walk.nonnegative
 
     # ------------------------------------------------------------------ right-hand side, norms and bounds
@@ -244,6 +244,16 @@ class Equation:
         if self.typed:
             return self.transition_radius
         return float(torch.linalg.matrix_norm(self.transition.cpu(), 2))
+
+    @property
+    def radius_bound(self) -> Tensor:
+        """``[graphs]``: an upper bound of the spectral radius of F, 0 for acyclic graphs.
+
+        ρ(μ) times a norm of A for one μ; max ‖μ_a‖₂ times √(‖A‖₁‖A‖∞) ≥ ‖A‖₂ for several, because products of different
+        matrices can grow although each has a small radius.
+        """
+        norms = self.walk.two_norm_bounds if self.typed else self.walk.norm_bounds
+        return torch.where(self.walk.acyclic_graphs, 0.0, self.transition_radius * norms)
 
     def norms(self, x: Tensor) -> Tensor:
         """``[graphs]``: the norm of each graph's rows of ``x`` ``[n, k]``, without over- or underflow.

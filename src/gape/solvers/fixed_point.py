@@ -1,7 +1,7 @@
-"""Any linear operator of the automaton on the graph: X = F(X) + S with transitions per node label or edge type.
+"""Fixed-point iteration and restarted GMRES for X = F(X) + S, also with transitions per node label or edge type.
 
-This is no longer a Sylvester equation, but still a sparse fixed point: summed directly where the norms say that it
-contracts or no graph has a cycle, by restarted GMRES (Saad & Schultz, 1986) otherwise, all graphs together.
+With several transitions this is not a Sylvester equation, but still a sparse fixed point: summed directly if a norm
+proves that F contracts fast, by substitution if no graph has a cycle, and by GMRES (Saad & Schultz, 1986) otherwise.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from gape.solvers.solution import Status
 
 @dataclass(frozen=True)
 class FixedPoint(Solver):
-    """Sum of runs where it contracts quickly, restarted GMRES where it does not; carries all k columns.
+    """Sum the runs if they contract fast, use restarted GMRES otherwise; carries all k columns.
 
     Args:
         tolerance: relative residual at which a graph is done.
-        restart: dimension at which GMRES starts afresh; memory grows with it.
-        max_steps: products with the operator.
+        restart: dimension at which GMRES restarts; memory grows with it.
+        max_steps: maximum number of products with F.
     """
 
     tolerance: float = 1e-12
@@ -45,16 +45,16 @@ class FixedPoint(Solver):
         positive(self.max_steps, "max_steps")
 
     def solve(self, equation: Equation) -> Result:
-        bound = contraction(equation)
+        bound = equation.radius_bound
         x, residual, radius, steps = self.solve_operator(equation, equation.apply, equation.rhs, estimate=True)
         known = below_one(bound)
         radius = torch.where(known, torch.minimum(bound, radius), radius)
         status = judge(residual, radius, tolerance=self.tolerance, exhausted=False)
-        # The residual of large weights is a small difference of large numbers, and may come out as 0 by chance; but
-        # substitution along runs that end is as good as the numbers are.
+        # The residual of large weights is a small difference of large numbers, and may be 0 by chance. Substitution on
+        # acyclic graphs is accurate.
         rounding = equation.rounding(equation.norms(x), equation.walk.norm_bounds)
         rounding = torch.where(equation.walk.acyclic_graphs, 0.0, rounding)
-        # Stagnation, and weights so large that they solve nothing, are for the dense system to settle.
+        # Stagnation, or weights too large to be accurate: resolve_singular() decides by the dense system.
         suspect = (status == code(Status.NOT_CONVERGED)) | (rounding > MAX_ROUNDING_RESIDUAL)
         return Result(
             weights=x,
@@ -71,19 +71,19 @@ class FixedPoint(Solver):
     def solve_operator(
         self, equation: Equation, apply: Operator, rhs: Tensor, estimate: bool = False
     ) -> tuple[Tensor, Tensor, Tensor, int]:
-        """``X = apply(X) + rhs`` for any ``rhs`` ``[n, k]``.
+        """Solve ``X = apply(X) + rhs`` for any ``rhs`` ``[n, k]``.
 
-        Returns X, the relative residual and, if asked for, an estimate of the operator's radius per graph (else 0 or
-        a bound that came for free), and the steps.
+        Returns X, the relative residual, the operator's radius and the number of steps. The radius is a bound where
+        one is free, an estimate from GMRES if ``estimate``, and 0 otherwise.
         """
         if bool((equation.transition_norm * equation.walk.two_norm_bounds < 0.8).all()):
             return self._sum(equation, apply, rhs)
         if equation.walk.acyclic:
             x, steps = substitute(apply, rhs)
-            # Nothing is left of the equation, unless the weights overflow.
+            # The residual is zero, unless the weights overflow.
             left = equation.norms(apply(x) + rhs - x)
             residual = _ratio(left, equation.norms(rhs)).nan_to_num(nan=torch.inf)
-            return x, residual, contraction(equation), steps
+            return x, residual, equation.radius_bound, steps
         return self._gmres(equation, apply, rhs, estimate)
 
     def _sum(self, equation: Equation, apply: Operator, rhs: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
@@ -91,10 +91,10 @@ class FixedPoint(Solver):
         total, term, steps = rhs.clone(), rhs, 0
         while True:
             term, steps = apply(term), steps + 1
-            # What is left of the equation is exactly the first term not yet added.
+            # The residual is exactly the first term not yet added.
             residual = _ratio(equation.norms(term), size)
             if steps >= self.max_steps or not bool((residual > self.tolerance).any()):
-                return total, residual, contraction(equation), steps
+                return total, residual, equation.radius_bound, steps
             total = total + term
 
     def _gmres(
@@ -129,7 +129,7 @@ class FixedPoint(Solver):
             previous = residual
 
     def _cycle(self, process: Arnoldi, size: Tensor) -> Tensor:
-        """One GMRES cycle: ``[batch, steps]``, the best combination of the process's vectors."""
+        """Run one GMRES cycle; return the coefficients ``[batch, steps]`` of the Arnoldi vectors."""
         while True:
             process.step()
             done = process.steps >= self.restart or not process.growing
@@ -139,25 +139,15 @@ class FixedPoint(Solver):
             system = torch.eye(h.shape[1], h.shape[2], dtype=h.dtype, device=h.device) - h
             right = torch.zeros(*h.shape[:2], 1, dtype=h.dtype, device=h.device)
             right[:, 0, 0] = process.start_norm.to(h.dtype)
-            # What the columns of the system leave of the right side is along the last column of a complete Q.
+            # The residual of the least-squares problem is along the last column of a complete Q.
             gap = (torch.linalg.qr(system, mode="complete").Q[:, :1, -1].abs() * right[:, 0].abs()).squeeze(1)
             if done or bool((gap <= 0.5 * self.tolerance * size).all()):
-                return _shortest(system, right).squeeze(-1)
+                return _least_squares(system, right).squeeze(-1)
 
 
-def contraction(equation: Equation) -> Tensor:
-    """``[graphs]``: an upper bound of the operator's radius.
-
-    0 without cycles; ρ(μ) times a norm of A for one μ; max ‖μ_a‖₂ times √(‖A‖₁‖A‖∞) ≥ ‖A‖₂ for several, whose products
-    can be larger than any radius of theirs says.
-    """
-    norms = equation.walk.two_norm_bounds if equation.typed else equation.walk.norm_bounds
-    return torch.where(equation.walk.acyclic_graphs, 0.0, equation.transition_radius * norms)
-
-
-def _shortest(system: Tensor, right: Tensor) -> Tensor:
-    """The shortest least-squares solution: where the operator is singular the system may be, too."""
-    if system.device.type == "cpu":  # the only device whose lstsq finds the rank
+def _least_squares(system: Tensor, right: Tensor) -> Tensor:
+    """Minimum-norm least squares: if the operator is singular, the system may be rank-deficient, too."""
+    if system.device.type == "cpu":  # the only device whose lstsq determines the rank
         found: Tensor = torch.linalg.lstsq(system, right, rcond=1e-13, driver="gelsd").solution
     else:
         found = torch.linalg.pinv(system, rtol=1e-13) @ right

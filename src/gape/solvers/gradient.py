@@ -1,12 +1,12 @@
-r"""The one autodiff rule of all solvers.
+r"""Gradients of all solvers, by one rule.
 
 The solution of X = F(X) + S is linear in S, so its gradient is one more solve of the same kind: with G = ∂L/∂X,
 
     Z = F*(Z) + G,      ∂L/∂S = Z,      ∂L/∂μ = Σ_u X_u ⊗ (AZ)_u,      ∂L/∂A_uv = ⟨X_u μ, Z_v⟩,
 
 where F*(Z) = A Z μᴴ is the adjoint of F(X) = Aᵀ X μ. As Z is such a solution itself, differentiating it again gives the
-second derivative. A *system* says how to solve and how to apply the two products: on the graph's edges
-(:class:`EdgeSystem`) or in the coordinates of a basis (:class:`BasisSystem`).
+second derivative. A *system* solves and applies the two products: on the graph's edges (:class:`EdgeSystem`) or in the
+coordinates of a basis (:class:`BasisSystem`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_DENSE_ADJOINT_NODES = 256
 
 class System(Protocol):
     def solve(self, transition: Tensor, rhs: Tensor, adjoint: bool) -> Tensor:
-        """X with X = F(X) + S, or with F* for F; ``transition`` is then already μᴴ."""
+        """Solve X = F(X) + S, or with F* for F if ``adjoint``; ``transition`` is then already μᴴ."""
 
     def gradients(
         self, transition: Tensor, x: Tensor, z: Tensor, values: Tensor | None, adjoint: bool
@@ -45,7 +45,7 @@ class System(Protocol):
 
 
 class SteinSolve(torch.autograd.Function):
-    """X from (transition, rhs, values): the rule above, applicable to itself."""
+    """X as a function of (transition, rhs, values), with the gradient above, to any order."""
 
     @staticmethod
     def forward(
@@ -80,13 +80,13 @@ def stein_solve(
     adjoint: bool = False,
     known: Tensor | None = None,
 ) -> Tensor:
-    """The solution, attached to ``transition``, ``rhs`` and (edge) ``values``; ``known`` if it is at hand."""
+    """Solve, attached to ``transition``, ``rhs`` and edge ``values``; ``known``: the solution, if it was computed."""
     x: Tensor = SteinSolve.apply(transition, rhs, values, system, adjoint, known)  # type: ignore[no-untyped-call]
     return x
 
 
 def attach_gradients(equation: Equation, result: Result) -> Tensor:
-    """Return the weights of ``result``, attached to what requires gradients in ``equation``."""
+    """Return the weights of ``result``, attached to the tensors of ``equation`` that require gradients."""
     singular = (result.unique == NO).nonzero().flatten()
     basis, known = result.basis, result.coordinates
     # A basis is for fixed edge weights and for the right-hand side of labels.
@@ -115,7 +115,7 @@ def _attach_on_edges(equation: Equation, system: EdgeSystem, known: Tensor) -> T
 
 @dataclass(frozen=True, eq=False)
 class BasisSystem:
-    """Y = H Y μ + S in the coordinates of a basis that does not depend on what is differentiated."""
+    """Y = H Y μ + S in the coordinates of a basis, which has no gradient itself."""
 
     basis: Basis
 
@@ -129,7 +129,7 @@ class BasisSystem:
     def solve(self, transition: Tensor, rhs: Tensor, adjoint: bool) -> Tensor:
         basis = self.basis
         if adjoint and basis.form != "diagonal":
-            # The transpose of an upper triangle is a lower one: solved as a general matrix.
+            # The transpose is lower triangular: solve it as a general matrix.
             basis = replace(basis, h=basis.h.mH, form="dense")
         return basis.solve_coordinates(transition, SchurForm.of(transition), rhs)[0]
 
@@ -143,7 +143,7 @@ class BasisSystem:
 
 @dataclass(frozen=True, eq=False)
 class EdgeSystem:
-    """The equation on the graph itself, with any rhs.
+    """The equation on the edges of the graph, with any right-hand side.
 
     Args:
         equation: the equation, without gradients.
@@ -199,7 +199,7 @@ class EdgeSystem:
 
 @dataclass(frozen=True, eq=False)
 class PseudoSystem(EdgeSystem):
-    """The same where the equation is singular: the shortest least-squares solution, by dense pseudo-inverses."""
+    """Singular equations: minimum-norm least squares, by dense pseudo-inverses."""
 
     @cached_property
     def _inverses(self) -> list[Tensor]:
@@ -234,18 +234,18 @@ def _outer(left: Tensor, right: Tensor, labels: Tensor | None, like: Tensor) -> 
 
 
 def _dense_solve(equation: Equation, rhs: Tensor, adjoint: bool) -> Tensor:
-    """By a complete basis of the walk matrix: any rhs, any spectrum without a singularity."""
+    """Solve by a complete basis of the walk matrix: any right-hand side, any regular equation."""
     symmetric = equation.walk.symmetric
     basis = Spectral().basis(equation) if symmetric else Schur().basis(equation)
-    spread = basis.padding.pad(rhs).unsqueeze(1).to(basis.vectors.dtype if not rhs.is_complex() else rhs.dtype)
-    coordinates = (basis.vectors.conj().to(spread.dtype) @ spread).flatten(0, 1)
+    padded = basis.padding.pad(rhs).unsqueeze(1).to(basis.vectors.dtype if not rhs.is_complex() else rhs.dtype)
+    coordinates = (basis.vectors.conj().to(padded.dtype) @ padded).flatten(0, 1)
     system = BasisSystem(basis)
     y = system.solve(equation.transition.mH if adjoint else equation.transition, coordinates, adjoint)
     return basis.expand(y, real=not rhs.is_complex() and not equation.transition.is_complex())
 
 
 class Propagate(torch.autograd.Function):
-    """``Aᵀ x`` (forward) or ``A x`` (backward along the edges), differentiable in ``x`` and in the entries of A."""
+    """``Aᵀ x`` (forward along the edges) or ``A x`` (backward), differentiable in ``x`` and the entries of A."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, values: Tensor | None, walk: WalkMatrix, forward: bool) -> Tensor:

@@ -1,9 +1,9 @@
 r"""Galerkin solution in a Krylov space: exact far outside the range where the sum over runs converges.
 
-The solution's rows lie in the space spanned by ℓ, Aᵀℓ, (Aᵀ)²ℓ, …, one such space for each label. Arnoldi's process
-(which is Lanczos's when A is symmetric) builds an orthonormal basis V of it, Aᵀ V = V H + r v eᵀ, for all graphs of a
-part and all labels at once; the equation projected on V is small and :mod:`gape.solvers.schur_form` solves it. A space
-that stops growing (r = 0) contains the exact solution.
+The columns of the solution lie in the space spanned by ℓ, Aᵀℓ, (Aᵀ)²ℓ, …, one such space per label. The Arnoldi process
+(Lanczos if A is symmetric) builds an orthonormal basis V of it, Aᵀ V = V H + r v eᵀ, for all graphs and labels at once.
+The equation projected on V is small, and :mod:`gape.solvers.schur_form` solves it. A space that stops growing (r = 0)
+contains the exact solution.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Krylov(Solver):
 
     Args:
         tolerance: relative residual at which a graph is done.
-        max_steps: largest dimension of a graph's space for each label. Memory grows with it.
-        give_up: after so many steps stop if half of the graphs have not gained a digit; if ``None`` never. Undirected
-            graphs only.
+        max_steps: largest dimension of the space of a graph and label. Memory grows with it.
+        give_up: stop after so many steps if half of the graphs have not gained a digit; ``None`` for never. Has an
+            effect on undirected graphs only.
     """
 
     tolerance: float = 1e-12
@@ -55,7 +55,7 @@ class Krylov(Solver):
             positive(self.give_up, "give_up, unless None for never,")
 
     def basis(self, equation: Equation) -> Basis:
-        """A basis as large as ``max_steps`` allows, or until every graph's space stops growing."""
+        """Build a basis of ``max_steps`` vectors, or until every graph's space stops growing."""
         space = _LabelSpaces(equation, self.max_steps)
         while not space.finished:
             space.step()
@@ -63,7 +63,7 @@ class Krylov(Solver):
 
     def solve(self, equation: Equation) -> Result:
         form = SchurForm.of(equation.transition)
-        # A real matrix has its eigenvalues in conjugate pairs; one of each tells when to stop.
+        # Eigenvalues of a real matrix come in conjugate pairs; one of each pair is enough to test convergence.
         poles = form.eigenvalues
         if not equation.transition.is_complex():
             poles = poles[poles.imag >= -1e-12 * poles.abs()]
@@ -79,7 +79,7 @@ class Krylov(Solver):
             result = space.basis().solve(equation, self.tolerance, form)
             if stuck or space.finished or not bool(result.has_status(Status.NOT_CONVERGED).any()):
                 return result
-            # The estimate treats μ as normal; where it is not, ask for more.
+            # The test treats μ as normal; where it is not, ask for a smaller residual.
             goal *= 1e-2
 
 
@@ -96,12 +96,12 @@ class _LabelSpaces:
         self.scale = None if equation.walk.symmetric or similarity is None else similarity.unsqueeze(1)
         self.labels = len(equation.used_labels)
         start = equation.indicator if self.scale is None else equation.indicator / self.scale
-        self.process = Arnoldi(self._apply, self._spread(start))
+        self.process = Arnoldi(self._apply, self._pad(start))
         self._pivot: Tensor | None = None
         self._tail: Tensor | None = None
         self._left: Tensor | None = None
 
-    def _spread(self, x: Tensor) -> Tensor:
+    def _pad(self, x: Tensor) -> Tensor:
         return self.padding.pad(x).transpose(1, 2).reshape(-1, self.padding.size)
 
     def _apply(self, v: Tensor) -> Tensor:
@@ -109,7 +109,7 @@ class _LabelSpaces:
         x = self.padding.unpad(x)
         x = x if self.scale is None else x * self.scale
         x = self.equation.walk.push(x[:, 0]).unsqueeze(1) if self.labels == 1 else self.equation.walk.push(x)
-        return self._spread(x if self.scale is None else x / self.scale)
+        return self._pad(x if self.scale is None else x / self.scale)
 
     def step(self) -> None:
         self.process.step()
@@ -121,24 +121,25 @@ class _LabelSpaces:
 
     @property
     def stuck(self) -> bool:
-        """Whether half of the graphs have not gained a digit, as far as is known."""
+        """True if half of the graphs have not gained a digit, as far as known."""
         return self._left is not None and bool(self._left.median() > 0.1)
 
     def converged(self, poles: Tensor, goal: float) -> bool:
-        """Whether r |λ| |y_J| is small for every eigenvalue λ of μ, y_J the last entry of (I - λH)⁻¹ e₁.
+        """True if r |λ| |y_J| is small for every eigenvalue λ of μ, y_J the last entry of (I - λH)⁻¹ e₁.
 
-        For tridiagonal H elimination gives y_J as it goes: with pivots d_j = 1 - λ h_jj - λ² h²_{j,j-1}/d_{j-1} it is
-        Π λ h_{i,i-1} / Π d_i, one update a step. Otherwise every fifth step solves the projected systems.
+        For tridiagonal H Gaussian elimination updates y_J in every step: with pivots
+        d_j = 1 - λ h_jj - λ² h²_{j,j-1}/d_{j-1} it is Π λ h_{i,i-1} / Π d_i. Otherwise every fifth step solves the
+        projected systems.
         """
         h, remainder, j = self.process.h, self.process.remainder, self.process.steps - 1
         if self.symmetric:
             pivot = 1.0 - poles * h[:, j, j].unsqueeze(-1)
             tail = torch.ones_like(pivot)
             if self._pivot is not None and self._tail is not None:
-                beside = poles * h[:, j, j - 1].unsqueeze(-1)
+                off_diagonal = poles * h[:, j, j - 1].unsqueeze(-1)
                 previous = torch.where(self._pivot == 0, torch.finfo(torch.float64).tiny, self._pivot)
-                ratio = beside / previous
-                pivot = pivot - beside * ratio
+                ratio = off_diagonal / previous
+                pivot = pivot - off_diagonal * ratio
                 tail = self._tail * ratio
             self._pivot, self._tail = pivot, tail
             self._left = (remainder.unsqueeze(-1) * poles * tail / pivot).abs().amax(-1)
@@ -169,7 +170,7 @@ class _LabelSpaces:
         spectrum = (h if self.symmetric else torch.linalg.eigvals(h)).abs().reshape(graphs, -1)
         radius = spectrum.amax(1) if spectrum.numel() else spectrum.new_zeros(graphs)
         if not self.symmetric:
-            # The eigenvalues of a nilpotent matrix are lost to rounding soonest, and known best.
+            # Eigenvalues of a nilpotent matrix are the most sensitive to rounding, and known to be 0.
             radius = torch.where(self.equation.walk.acyclic_graphs, 0.0, radius)
         each = torch.eye(labels, dtype=along.dtype, device=along.device)
         return Basis(
@@ -190,14 +191,14 @@ class _LabelSpaces:
 
 
 class Arnoldi:
-    """Orthonormal vectors V with ``F V = V H + r v eᵀ``, growing by one a step, for a batch of operators F.
+    """The Arnoldi process for a batch of operators F: orthonormal V with ``F V = V H + r v eᵀ``, one vector per step.
+
+    A space that stops growing gets ``r = 0`` and zero vectors from then on, which do not change results, so that the
+    rest of the batch can go on. A space whose numbers overflow gets the same with ``r = ∞``.
 
     Args:
-        apply: F on ``[batch, length]``; entry by entry of the batch independent of the others.
-        start: ``[batch, length]``, the first vectors; all-zero ones stay zero.
-
-    A space that stops growing gets ``r = 0`` and zero vectors from there on, which change nothing that is computed
-    from it, so the rest of the batch can go on. One whose numbers overflow gets the same with ``r = ∞``.
+        apply: F on ``[batch, length]``, each entry of the batch independent of the others.
+        start: ``[batch, length]``, the first vectors; zero vectors stay zero.
     """
 
     def __init__(self, apply: Callable[[Tensor], Tensor], start: Tensor) -> None:
@@ -233,7 +234,7 @@ class Arnoldi:
 
     @property
     def growing(self) -> bool:
-        """Whether any space is not complete yet."""
+        """True if any space is not complete yet."""
         return self.steps == 0 or bool(self._h[:, self.steps, self.steps - 1].any())
 
     def step(self) -> None:
@@ -244,7 +245,7 @@ class Arnoldi:
         size = torch.linalg.vector_norm(w, dim=-1)
         self._largest = torch.maximum(self._largest, size)
         known = self._vectors[:, : j + 1]
-        # Gram–Schmidt, and once more where much of w was cancelled and rounding error stands out in what is left.
+        # Gram–Schmidt, repeated if much of w cancels, which makes rounding errors large relative to the rest.
         for _ in range(2):
             before = size
             along = w.unsqueeze(1) @ known.mH
@@ -263,10 +264,10 @@ class Arnoldi:
         self.steps = j + 1
 
     def _grow(self) -> None:
-        room = self._h.shape[-1]
+        size = self._h.shape[-1]
         self._vectors = torch.cat([self._vectors, torch.zeros_like(self._vectors)], 1)
-        h = self._h.new_zeros(len(self._h), 2 * room, 2 * room)
-        h[:, :room, :room] = self._h
+        h = self._h.new_zeros(len(self._h), 2 * size, 2 * size)
+        h[:, :size, :size] = self._h
         self._h = h
 
 

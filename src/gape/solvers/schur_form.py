@@ -52,7 +52,7 @@ class SchurForm:
 
     @cached_property
     def defective(self) -> bool:
-        """Whether the matrix (nearly) lacks eigenvectors, so that its eigenvalues may be inaccurate."""
+        """True if the matrix (nearly) lacks eigenvectors, so that its eigenvalues may be inaccurate."""
         if self.normal:
             return False
         vectors = torch.linalg.eig(self.upper)[1]

@@ -14,12 +14,12 @@ from gape._internal.warnings import warn_caller
 
 #: Runs that a solve reads out: into each node, back to the node where they began, or between all pairs of nodes.
 ReadoutName = Literal["node", "closed", "pair"]
-#: What to do where the equation has no solution.
+#: Action if the equation has no solution.
 OnSingular = Literal["raise", "least_squares"]
 
 
 class Status(Enum):
-    """How a solve ended on one graph; the value says what it means and what to change."""
+    """Outcome of a solve on one graph; the value explains it and says what to change."""
 
     RUN_SUM = "the weights are the sum over all runs, by length, which converges"
     ALGEBRAIC = (
@@ -48,12 +48,12 @@ class Status(Enum):
 
     @property
     def ok(self) -> bool:
-        """Whether the weights solve the equation."""
+        """True if the weights solve the equation."""
         return self in (Status.RUN_SUM, Status.ALGEBRAIC)
 
     @property
     def failed(self) -> bool:
-        """Whether the weights are not what was asked for."""
+        """True if the weights neither solve the equation nor are the least-squares solution asked for."""
         return not self.ok and self is not Status.LEAST_SQUARES
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Status(Enum):
 
 
 class SolveError(ArithmeticError):
-    """The equation of some graph could not be solved. ``solution`` holds what was computed, for inspection."""
+    """The equation of some graph could not be solved. ``solution`` holds the weights and certificates."""
 
     def __init__(self, message: str, solution: Solution) -> None:
         super().__init__(message)
@@ -112,12 +112,12 @@ class Solution:
 
     @property
     def ok(self) -> bool:
-        """Whether every graph's equation was solved."""
+        """True if every graph's equation was solved."""
         return all(status.ok for status in set(self.status))
 
     @cached_property
     def failed(self) -> list[int]:
-        """The graphs whose weights are not what was asked for."""
+        """The graphs with a failed status."""
         if not any(status.failed for status in set(self.status)):
             return []
         return [i for i, status in enumerate(self.status) if status.failed]

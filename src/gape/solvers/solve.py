@@ -53,7 +53,7 @@ def solve(
             :class:`gape.encodings.Pairs`. The latter two are for one real μ and no final weights.
         solver: its settings; ``None`` for :class:`Auto`. For ``readout="node"``, as are ``basis`` and ``rhs``.
         matrix: the walk matrix A by name, see :mod:`gape.graph.walk_matrix`.
-        basis: what :func:`prepare` computed for this graph before, instead of ``solver``.
+        basis: from :func:`prepare` for this graph, instead of ``solver``.
         rhs: ``[n, states]``, the right-hand side instead of αℓ: the weights with which runs begin at each node.
         on_singular: ``"raise"``, or ``"least_squares"`` for the minimum-norm least-squares solution, flagged as such.
             Closed and pair readouts have it, where the walk matrix is not symmetric, for graphs of up to 4,096 nodes
@@ -79,7 +79,7 @@ def solve(
     check_readout(readout, automaton, solver=solver, basis=basis, rhs=rhs)
     check_at_least(0, memory=memory)
     recording = torch.is_grad_enabled() and readout == "node"
-    # Leave inference mode: what graphs cache for later has to be fit for training.
+    # Leave inference mode: graphs cache tensors, which later have to be fit for training.
     with torch.inference_mode(False), torch.set_grad_enabled(recording):
         graph = as_graph(graph)
         check_fit(automaton, graph, labels=rhs is None or automaton.final is not None)
@@ -109,7 +109,7 @@ def solve(
 def prepare(
     graph: Any, *, solver: Solver | None = None, matrix: str = "adjacency", labels: int | None = None
 ) -> GraphBasis:
-    """Compute once what a solve needs of the graphs, to solve (or learn) many automata on them.
+    """Compute the bases of the graphs' walk matrices once, to solve (or learn) many automata on them.
 
     Args:
         graph: a :class:`Graph`, or anything :func:`gape.as_graph` takes.

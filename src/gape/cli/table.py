@@ -76,8 +76,9 @@ def table(
         raise ValueError(f"--measure is for graph-runtime, got {name}; its figures come from training")
     if name in ("graph-runtime", "translation"):
         for option, given in (("--task", task), ("--encoding", encoding), ("--set", set_)):
-            if given and not (measure and option == "--task"):
-                raise ValueError(f"{option} is for tables of graph tasks; {name} is shown whole")
+            taken = {"--encoding", *(["--task"] if measure else [])} if name == "graph-runtime" else set()
+            if given and option not in taken:
+                raise ValueError(f"{option} is for tables of graph tasks, got {name}")
         if plot is not None:
             raise ValueError(f"--plot draws tables of graph tasks, such as graph-performance, and {name} is none")
     if name == "graph-runtime":
@@ -85,7 +86,7 @@ def table(
 
         if measure:
             measure_runtimes(results, data_dir, workloads=chosen_workloads(task.split(",") if task else None))
-        made = runtime_table(results)
+        made = runtime_table(results, encoding.split(",") if encoding else None)
     elif name == "translation":
         from gape.experiments.translation.results import read_results as read_translations
         from gape.experiments.translation.results import translation_table

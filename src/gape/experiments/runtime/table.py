@@ -72,12 +72,18 @@ def _key(line: dict[str, Any]) -> tuple[Any, ...]:
     return line["runtime"], line["encoding"], line["k"]
 
 
-def runtime_table(results: Path) -> Table:
-    """Build the table from the stored lines."""
+def runtime_table(results: Path, encodings: Sequence[str] | None = None) -> Table:
+    """Build the table from the stored lines, with the rows of all encodings or of some."""
+    rows = comparisons()
+    if absent := [name for name in encodings or () if name not in {row.encoding for row in rows}]:
+        known = ", ".join(dict.fromkeys(row.encoding for row in rows))
+        raise ValueError(f"runtimes are not measured for {', '.join(absent)}; there are {known}")
     found = {_key(line): line for _, line in read_lines(results / FILE)}
     lines: list[tuple[str, str, tuple[Entry, ...]]] = []
     short: list[tuple[str, tuple[str, ...]]] = []
-    for encoding, k, baseline in ((one.encoding, one.k, one.baseline.name) for one in comparisons()):
+    for encoding, k, baseline in ((row.encoding, row.k, row.baseline.name) for row in rows):
+        if encodings is not None and encoding not in encodings:
+            continue
         title = find_row(encoding).title + ("" if k is None else f", k = {k}")
         measured = [found.get((name, encoding, k)) for name in SIZES]
         lines.append((title, "ours", tuple(_entry(line) for line in measured)))

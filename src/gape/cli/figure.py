@@ -18,7 +18,7 @@ def figure(
     ] = None,
     folder: Annotated[Path, typer.Option(help="Output folder, without --output.")] = Path("figures"),
 ) -> None:
-    """Draw a figure of the paper, for print (PNG, PDF) and as an interactive page (HTML).
+    """Draw a figure of the paper as PNG, PDF or HTML page.
 
     Example: gape figure rw-pprp -o rw-pprp.pdf
     """

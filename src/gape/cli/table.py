@@ -60,7 +60,7 @@ def table(
     if output is not None:
         check_writable(output)
     if plot is not None:
-        from gape.experiments.report.files import check_figure
+        from gape.experiments.report.plots import check_figure
 
         check_figure(plot)
         if output is not None and plot.resolve() == output.resolve():
@@ -103,7 +103,7 @@ def table(
         )
     shown = render(made, format_)
     if plot is not None:
-        from gape.experiments.report.dots import draw_table
+        from gape.experiments.report.plots import draw_table
 
         draw_table(made, plot)
     if output is None:

@@ -12,8 +12,7 @@ from gape.experiments.graph_tasks.run import RunOptions, run_cell
 from gape.experiments.graph_tasks.training.data import encoded_dataset, mix_seeds
 from gape.experiments.graph_tasks.training.loop import train_fold
 from gape.experiments.graph_tasks.training.network import build_network
-from gape.experiments.report.layouts import layout
-from gape.experiments.report.layouts import names as tables
+from gape.experiments.report.layouts import layout, table_names
 from gape.graph.convert import as_graph
 
 
@@ -132,7 +131,7 @@ def test_scaling_is_for_encodings_that_enter_by_a_linear_layer(tiny):
             Cell("cycles", encoding, overrides={**tiny, "scaling": "whitened"})
 
 
-@pytest.mark.parametrize("name", tables())
+@pytest.mark.parametrize("name", table_names())
 def test_every_learned_row_of_a_table_is_a_model_that_can_be_built(name):
     whole = layout(name)
     for row in whole.rows:

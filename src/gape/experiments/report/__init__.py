@@ -1,1 +1,1 @@
-"""What a person looks at: the board in the terminal, the page in the browser, tables drawn, the paper's figures."""
+"""Tables of results in several formats, their plots, the paper's figures, and the HTML page of a comparison."""

@@ -1,4 +1,4 @@
-"""Which rows and columns a table of figures has: the paper's tables, and ours on questions that it leaves open."""
+"""Rows and columns of the tables of graph tasks: the paper's tables, and ours on other questions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gape.experiments.report.paper import paper_results
 
 
 @dataclass(frozen=True)
-class ColumnOf:
-    """Runs on a task, with some settings changed."""
+class TaskColumn:
+    """A column: a task, with some settings changed."""
 
     title: str
     task: str
@@ -20,10 +20,15 @@ class ColumnOf:
 
 
 @dataclass(frozen=True)
-class RowOf:
-    """Runs with an encoding and some of its settings changed.
+class EncodingRow:
+    """A row: an encoding, with some settings changed.
 
-    ``in_paper`` is the row's name there; ``only`` are the tasks that it is for, all if there are none.
+    Args:
+        title: in the table.
+        encoding: its name.
+        overrides: settings that differ from the protocol.
+        in_paper: name of the row in the paper, if it is there.
+        only: tasks that the row is for; all if empty.
     """
 
     title: str
@@ -32,23 +37,23 @@ class RowOf:
     in_paper: str | None = None
     only: tuple[str, ...] = ()
 
-    def stands_in(self, column: ColumnOf) -> bool:
-        """Whether there is anything to run for this row and that column."""
+    def applies_to(self, column: TaskColumn) -> bool:
+        """Return True if the row has figures in this column."""
         return not self.only or column.task in self.only
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The rows and columns of a table; ``of_paper`` if the paper has it, too."""
+    """The rows and columns of a table; ``in_paper`` if it is a table of the paper."""
 
     title: str
-    rows: tuple[RowOf, ...]
-    columns: tuple[ColumnOf, ...]
-    of_paper: bool = False
+    rows: tuple[EncodingRow, ...]
+    columns: tuple[TaskColumn, ...]
+    in_paper: bool = False
 
 
 def layout(name: str, tasks: Sequence[str] | None = None, encodings: Sequence[str] | None = None) -> Layout:
-    """The rows and columns of a table, or some of them.
+    """Return the rows and columns of a table, or some of them.
 
     Args:
         name: of the table.
@@ -66,154 +71,160 @@ def layout(name: str, tasks: Sequence[str] | None = None, encodings: Sequence[st
     """
     if name not in _TABLES:
         raise ValueError(
-            f"there is no table {name!r}; there are {', '.join([*names(), 'graph-runtime', 'translation'])}"
+            f"there is no table {name!r}; there are {', '.join([*table_names(), 'graph-runtime', 'translation'])}"
         )
     whole = _TABLES[name]
     columns = whole.columns
     if tasks is not None:
-        known = _plain(*tasks) if whole.of_paper else whole.columns
+        known = _task_columns(*tasks) if whole.in_paper else whole.columns
         columns = tuple(column for column in known if column.task in tasks)
         if absent := set(tasks) - {column.task for column in columns}:
             own = dict.fromkeys(column.task for column in whole.columns)
             raise ValueError(f"table {name!r} has no task {', '.join(sorted(absent))}; it has {', '.join(own)}")
-    rows = whole.rows if encodings is None else _chosen(name, whole.rows, encodings)
-    return Layout(whole.title, rows, columns, whole.of_paper)
+    rows = whole.rows if encodings is None else _select_rows(name, whole.rows, encodings)
+    return Layout(whole.title, rows, columns, whole.in_paper)
 
 
-def names() -> list[str]:
-    """The tables of figures there are."""
+def table_names() -> list[str]:
+    """Return the names of the tables of graph tasks."""
     return list(_TABLES)
 
 
-def _chosen(name: str, rows: tuple[RowOf, ...], encodings: Sequence[str]) -> tuple[RowOf, ...]:
+def _select_rows(name: str, rows: tuple[EncodingRow, ...], encodings: Sequence[str]) -> tuple[EncodingRow, ...]:
     own = dict.fromkeys(row.encoding for row in rows)
     others = [encoding for encoding in dict.fromkeys(encodings) if encoding not in own]
     if others and name != "graph-performance":
         raise ValueError(f"table {name!r} has no encoding {', '.join(others)}; it has {', '.join(own)}")
-    return tuple(row for row in rows if row.encoding in encodings) + _as_in_comparison(*others)
+    return tuple(row for row in rows if row.encoding in encodings) + _encoding_rows(*others)
 
 
-def _plain(*tasks: str) -> tuple[ColumnOf, ...]:
-    return tuple(ColumnOf(TASKS[task].title, task) for task in tasks)
+def _task_columns(*tasks: str) -> tuple[TaskColumn, ...]:
+    return tuple(TaskColumn(TASKS[task].title, task) for task in tasks)
 
 
-def _as_in_comparison(*encodings: str) -> tuple[RowOf, ...]:
-    return tuple(RowOf(find_row(name).title, name) for name in encodings)
+def _encoding_rows(*encodings: str) -> tuple[EncodingRow, ...]:
+    return tuple(EncodingRow(find_row(name).title, name) for name in encodings)
 
 
-def _of_paper(name: str, title: str, rows: tuple[RowOf, ...]) -> Layout:
+def _paper_table(name: str, title: str, rows: tuple[EncodingRow, ...]) -> Layout:
     titles = {column for row in paper_results()[f"table:{name}"]["rows"].values() for column in row}
     tasks = [task for task, protocol in TASKS.items() if protocol.title in titles]
-    return Layout(f"{title}: {_WHAT}", rows, _plain(*tasks), of_paper=True)
+    return Layout(f"{title}: {_FIGURES}", rows, _task_columns(*tasks), in_paper=True)
 
 
-_WHAT = "test figures, mean ± standard deviation over seeds"
+_FIGURES = "test figures, mean ± standard deviation over seeds"
 _RELATIVE = {"encoding.damping": "0.8", "encoding.relative": "true"}
 _WHITENED = {"encoding.learn": "false", "encoding.scaling": "whitened"}
 _SUMMED = {"encoding.length": "none", "encoding.states": "80", "encoding.damping": "0.9"}
 _WITHOUT_TYPES = ("csl", "cycles", "cycles-v")
-_QUICK = {"patience": "3", "min_lr": "2e-05"}
+_SHORT_SCHEDULE = {"patience": "3", "min_lr": "2e-05"}
 
 _TABLES: Mapping[str, Layout] = {
-    "graph-performance": _of_paper(
-        "graph-performance", "Graph tasks", tuple(RowOf(row.title, row.name, in_paper=row.title) for row in ROWS)
+    "graph-performance": _paper_table(
+        "graph-performance", "Graph tasks", tuple(EncodingRow(row.title, row.name, in_paper=row.title) for row in ROWS)
     ),
-    "rw-ppr-graph": _of_paper(
-        "rw-ppr-graph", "RW and PPRP", (RowOf("RW", "rw", in_paper="RW"), RowOf("PPRP", "pprp", in_paper="PPRP"))
+    "rw-ppr-graph": _paper_table(
+        "rw-ppr-graph",
+        "RW and PPRP",
+        (EncodingRow("RW", "rw", in_paper="RW"), EncodingRow("PPRP", "pprp", in_paper="PPRP")),
     ),
-    "k-study": _of_paper(
+    "k-study": _paper_table(
         "k-study",
         "GAPE with k states",
         tuple(
-            RowOf(f"k = {k}", "gape", {"encoding.states": k}, in_paper=k)
+            EncodingRow(f"k = {k}", "gape", {"encoding.states": k}, in_paper=k)
             for k in paper_results()["table:k-study"]["rows"]
         ),
     ),
     "learned": Layout(
-        f"Learned automata beside fixed ones: {_WHAT}",
+        f"Learned automata beside fixed ones: {_FIGURES}",
         (
-            *_as_in_comparison("none", "rw", "gape"),
-            *_as_in_comparison("gape-learned-node", "gape-learned-closed", "gape-learned-closed-node"),
-            RowOf("learned, typed closed + RW", "gape-learned-typed", only=("zinc",)),
-            RowOf("learned, typed closed + whitened RW", "gape-learned-typed", {"scaling": "whitened"}, only=("zinc",)),
-            RowOf("closed, whitened, not learned", "gape-learned-closed", _WHITENED, only=_WITHOUT_TYPES),
+            *_encoding_rows("none", "rw", "gape"),
+            *_encoding_rows("gape-learned-node", "gape-learned-closed", "gape-learned-closed-node"),
+            EncodingRow("learned, typed closed + RW", "gape-learned-typed", only=("zinc",)),
+            EncodingRow(
+                "learned, typed closed + whitened RW", "gape-learned-typed", {"scaling": "whitened"}, only=("zinc",)
+            ),
+            EncodingRow("closed, whitened, not learned", "gape-learned-closed", _WHITENED, only=_WITHOUT_TYPES),
         ),
-        _plain("zinc", "csl", "cycles", "cycles-v"),
+        _task_columns("zinc", "csl", "cycles", "cycles-v"),
     ),
     "ablation": Layout(
-        f"What helps closed runs: {_WHAT}",
+        f"What helps closed runs: {_FIGURES}",
         (
-            RowOf("learned, closed, lengths apart, scaled", "gape-learned-closed"),
-            RowOf("not learned", "gape-learned-closed", {"encoding.learn": "false"}),
-            RowOf("not learned, whitened", "gape-learned-closed", _WHITENED),
-            RowOf("not scaled", "gape-learned-closed", {"encoding.scaling": "none"}),
-            RowOf("lengths summed (k = 80, γ = 0.9/ρ(A))", "gape-learned-closed", _SUMMED),
-            RowOf("not closed: runs into a node", "gape-learned-closed", {"encoding.readout": "node"}),
-            RowOf("RW of 20 steps", "rw", {"encoding.length": "20"}),
+            EncodingRow("learned, closed, lengths apart, scaled", "gape-learned-closed"),
+            EncodingRow("not learned", "gape-learned-closed", {"encoding.learn": "false"}),
+            EncodingRow("not learned, whitened", "gape-learned-closed", _WHITENED),
+            EncodingRow("not scaled", "gape-learned-closed", {"encoding.scaling": "none"}),
+            EncodingRow("lengths summed (k = 80, γ = 0.9/ρ(A))", "gape-learned-closed", _SUMMED),
+            EncodingRow("not closed: runs into a node", "gape-learned-closed", {"encoding.readout": "node"}),
+            EncodingRow("RW of 20 steps", "rw", {"encoding.length": "20"}),
         ),
-        _plain("cycles-v"),
+        _task_columns("cycles-v"),
     ),
     "ablation-typed": Layout(
-        f"What helps typed runs: {_WHAT}",
+        f"What helps typed runs: {_FIGURES}",
         (
-            RowOf("learned, typed, closed, beside whitened RW", "gape-learned-typed", {"scaling": "whitened"}),
-            RowOf("not learned", "gape-learned-typed", {"scaling": "whitened", "encoding.learn": "false"}),
-            RowOf("one μ for all", "gape-learned-typed", {"scaling": "whitened", "encoding.transition_by": "none"}),
-            RowOf("RW not whitened", "gape-learned-typed"),
-            RowOf("without RW", "gape-learned-typed-alone"),
-            RowOf("RW alone", "rw"),
-            RowOf("whitened RW alone", "rw", {"scaling": "whitened"}),
-            RowOf("scaled RW alone", "rw", {"scaling": "fixed"}),
-            RowOf("learned, typed, closed, beside scaled RW", "gape-learned-typed", {"scaling": "fixed"}),
+            EncodingRow("learned, typed, closed, beside whitened RW", "gape-learned-typed", {"scaling": "whitened"}),
+            EncodingRow("not learned", "gape-learned-typed", {"scaling": "whitened", "encoding.learn": "false"}),
+            EncodingRow(
+                "one μ for all", "gape-learned-typed", {"scaling": "whitened", "encoding.transition_by": "none"}
+            ),
+            EncodingRow("RW not whitened", "gape-learned-typed"),
+            EncodingRow("without RW", "gape-learned-typed-alone"),
+            EncodingRow("RW alone", "rw"),
+            EncodingRow("whitened RW alone", "rw", {"scaling": "whitened"}),
+            EncodingRow("scaled RW alone", "rw", {"scaling": "fixed"}),
+            EncodingRow("learned, typed, closed, beside scaled RW", "gape-learned-typed", {"scaling": "fixed"}),
         ),
-        (ColumnOf("ZINC, short schedule", "zinc", _QUICK),),
+        (TaskColumn("ZINC, short schedule", "zinc", _SHORT_SCHEDULE),),
     ),
     "scaling": Layout(
-        f"What scaling the features by the training set adds: {_WHAT}",
+        f"What scaling the features by the training set adds: {_FIGURES}",
         (
-            *_as_in_comparison("rw"),
-            RowOf("RW, 20 steps", "rw", {"encoding.length": "20"}),
-            RowOf("RW, 20 steps, scaled", "rw", {"encoding.length": "20", "scaling": "fixed"}),
-            RowOf("RW, 20 steps, whitened", "rw", {"encoding.length": "20", "scaling": "whitened"}),
-            *_as_in_comparison("gape"),
-            RowOf("GAPE in float64, whitened", "gape", {"encoding.dtype": "float64", "scaling": "whitened"}),
+            *_encoding_rows("rw"),
+            EncodingRow("RW, 20 steps", "rw", {"encoding.length": "20"}),
+            EncodingRow("RW, 20 steps, scaled", "rw", {"encoding.length": "20", "scaling": "fixed"}),
+            EncodingRow("RW, 20 steps, whitened", "rw", {"encoding.length": "20", "scaling": "whitened"}),
+            *_encoding_rows("gape"),
+            EncodingRow("GAPE in float64, whitened", "gape", {"encoding.dtype": "float64", "scaling": "whitened"}),
         ),
-        _plain("zinc", "csl", "cycles", "cycles-v"),
+        _task_columns("zinc", "csl", "cycles", "cycles-v"),
     ),
     "damping": Layout(
-        f"GAPE by damping γ: {_WHAT}",
+        f"GAPE by damping γ: {_FIGURES}",
         (
-            RowOf("γ = 0.02", "gape"),
-            *(RowOf(f"γ = {damping}", "gape", {"encoding.damping": damping}) for damping in ("0.1", "0.25")),
-            RowOf("γ = 1", "gape", {"encoding.damping": "1.0"}, only=("cycles-v",)),
-            RowOf("γ = 0.8/ρ(A)", "gape", _RELATIVE),
+            EncodingRow("γ = 0.02", "gape"),
+            *(EncodingRow(f"γ = {damping}", "gape", {"encoding.damping": damping}) for damping in ("0.1", "0.25")),
+            EncodingRow("γ = 1", "gape", {"encoding.damping": "1.0"}, only=("cycles-v",)),
+            EncodingRow("γ = 0.8/ρ(A)", "gape", _RELATIVE),
         ),
-        _plain("zinc", "cycles-v"),
+        _task_columns("zinc", "cycles-v"),
     ),
     "directed": Layout(
-        f"Is there a directed 4-cycle? {_WHAT}",
+        f"Is there a directed 4-cycle? {_FIGURES}",
         (
-            *_as_in_comparison("none", "spd", "rw", "gape"),
-            RowOf("GAPE, γ = 0.8/ρ(A)", "gape", _RELATIVE),
+            *_encoding_rows("none", "spd", "rw", "gape"),
+            EncodingRow("GAPE, γ = 0.8/ρ(A)", "gape", _RELATIVE),
         ),
         (
-            ColumnOf("directed", "directed-cycles"),
-            ColumnOf("symmetrised", "directed-cycles", {"data.symmetrized": "true"}),
+            TaskColumn("directed", "directed-cycles"),
+            TaskColumn("symmetrised", "directed-cycles", {"data.symmetrized": "true"}),
         ),
     ),
     "sizes": Layout(
-        f"CYCLES-V, clean and as released: {_WHAT}",
+        f"CYCLES-V, clean and as released: {_FIGURES}",
         (
-            *_as_in_comparison("none"),
-            RowOf("Baseline, LayerNorm", "none", {"norm": "layer"}),
-            *_as_in_comparison("rw", "gape"),
-            RowOf("GAPE, γ = 1", "gape", {"encoding.damping": "1.0"}),
+            *_encoding_rows("none"),
+            EncodingRow("Baseline, LayerNorm", "none", {"norm": "layer"}),
+            *_encoding_rows("rw", "gape"),
+            EncodingRow("GAPE, γ = 1", "gape", {"encoding.damping": "1.0"}),
         ),
-        (*_plain("cycles-v"), ColumnOf("CYCLES-V as released", "cycles-v", {"data.variant": "as-released"})),
+        (*_task_columns("cycles-v"), TaskColumn("CYCLES-V as released", "cycles-v", {"data.variant": "as-released"})),
     ),
     "node-order": Layout(
-        f"What the order of the nodes gives away: {_WHAT}",
-        _as_in_comparison("gape-star-20", "gape-2star-20", "gape-2star-max"),
-        (*_plain("csl"), ColumnOf("CSL in the published order", "csl", {"data.order": "published"})),
+        f"What the order of the nodes gives away: {_FIGURES}",
+        _encoding_rows("gape-star-20", "gape-2star-20", "gape-2star-max"),
+        (*_task_columns("csl"), TaskColumn("CSL in the published order", "csl", {"data.order": "published"})),
     ),
 }

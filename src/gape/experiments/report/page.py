@@ -1,27 +1,35 @@
-"""A page about some runs that needs nothing else: table, learning curves, encodings drawn on a graph."""
+"""The HTML page of ``gape bench --report``: table, learning curves, and encodings drawn on a graph, interactive."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import networkx
+import torch
+
 from gape._internal.files import replacing
 from gape.data import load
+from gape.encodings import make
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.registry import find_row
-from gape.experiments.report.curves import learning_curves
-from gape.experiments.report.drawing import drawn_encodings
-from gape.experiments.report.files import CONFIG
+from gape.experiments.graph_tasks.settings import Settings
+from gape.experiments.graph_tasks.training.checkpoint import Epoch, read_epochs
+from gape.experiments.report.plots import render_page
 from gape.experiments.report.table import Table
 
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #222; }
-table { border-collapse: collapse; } th, td { padding: .25em .9em; text-align: right; }
-th { border-bottom: 2px solid #444; } td:nth-child(-n+2), th:nth-child(-n+2) { text-align: left; }
-tr.first td { border-top: 1px solid #bbb; } .note, .quiet { color: #666; font-size: 90%; }
-"""
+# No row of buttons, which would cover titles; dragging zooms, a double click resets.
+_PLOTLY_CONFIG = {"displayModeBar": False, "responsive": True}
+# Distinguishable also without colour vision (Okabe and Ito).
+_COLOURS = ("#000000", "#E69F00", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#F0E442")
+# The feature of each encoding to draw, and its title. Column 5 of RW is the return after six steps.
+_FEATURES = {
+    "lape": (0, "LAPE: first eigenvector"),
+    "rw": (5, "RW: back after 6 steps"),
+    "gape": (0, "GAPE: first state"),
+    "pprp": (5, "PPRP: 6 steps at a time"),
+}
 
 
 def write_report(
@@ -32,13 +40,13 @@ def write_report(
     runs: Path,
     data_dir: Path | None = None,
 ) -> Path:
-    """Write the page; the script that makes it interactive is in it.
+    """Write the page; it needs no other file.
 
     Args:
         path: of the page.
         table: to show.
-        cells: the runs, all of one task.
-        results: of the same.
+        cells: all of one task.
+        results: of the cells.
         runs: folder of all runs.
         data_dir: folder with real data.
     """
@@ -46,65 +54,119 @@ def write_report(
 
     task = cells[0].task
     dataset = load(task, data_dir, **cells[0].settings.data)
-    curves = _figure(learning_curves(cells, runs, dataset.task.key))
-    drawing = _figure(drawn_encodings(dataset[0], [cell.settings for cell in cells if cell.seed == cells[0].seed]))
-    title = f"gape: position encodings on {html.escape(task)}"
-    page = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>
-<script>{get_plotlyjs()}</script></head><body>
-<h1>{title}</h1>
-<p>{html.escape(dataset.provenance)}</p>
-<h2>Test figures</h2>
-{_html_table(table)}
-<h2>Learning curves</h2>
-{curves}
-<h2>Encodings of one graph</h2>
-{drawing}
-<h2>Runs</h2>
-{_runs(results)}
-</body></html>
-"""
+    drawn = draw_encodings(dataset[0], [cell.settings for cell in cells if cell.seed == cells[0].seed])
+    page = render_page(
+        "report.html",
+        title=f"gape: position encodings on {task}",
+        plotly_js=get_plotlyjs(),
+        provenance=dataset.provenance,
+        table=table,
+        curves=_html(learning_curves(cells, runs, dataset.task.key)),
+        drawing=_html(drawn),
+        cells=[_facts(result) for result in results],
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return path
 
 
-def _figure(figure: Any) -> str:
-    code: str = figure.to_html(full_html=False, include_plotlyjs=False, config=CONFIG)
+def _html(figure: Any) -> str:
+    code: str = figure.to_html(full_html=False, include_plotlyjs=False, config=_PLOTLY_CONFIG)
     return code
 
 
-def _html_table(table: Table) -> str:
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in ("encoding", "figure", *table.columns))
-    rows, before = [], None
-    for row, kind, entries in table.lines:
-        texts = (f"<b>{html.escape(entry.text)}</b>" if entry.bold else html.escape(entry.text) for entry in entries)
-        cells = "".join(f"<td>{text}</td>" for text in texts)
-        first, label = (' class="first"', row) if row != before else ("", "")
-        rows.append(f"<tr{first}><td>{html.escape(label)}</td><td>{html.escape(kind)}</td>{cells}</tr>")
-        before = row
-    notes = "".join(f"<p class=note>{html.escape(note)}</p>" for note in table.notes)
-    return f"<table><tr>{head}</tr>{''.join(rows)}</table>{notes}"
+def _facts(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a result in the table of runs."""
+    counts = result["certificates"] or {}
+    return {
+        "encoding": find_row(result["encoding"]).title,
+        "seed": result["seed"],
+        "epochs": sum(result["epochs"]),
+        "time": f"{result['minutes']:.1f} min",
+        "stopped by": result["stopped"],
+        "parameters": f"{result['parameters']:,}",
+        "encoded in": f"{result['encoding_seconds']:.2f} s",
+        "certificates": ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()),
+    }
 
 
-def _runs(results: Sequence[dict[str, Any]]) -> str:
-    rows = []
-    for result in results:
-        certificates = ", ".join(
-            f"{count} {name.replace('_', ' ')}" for name, count in (result["certificates"] or {}).items()
+def learning_curves(cells: Sequence[Cell], runs: Path, metric: str) -> Any:
+    """Draw metric and losses per epoch as a Plotly figure; of the first fold if there are several."""
+    from plotly import graph_objects
+    from plotly.subplots import make_subplots
+
+    titles = [f"validation {metric.replace('_', ' ')}", "training (dotted) and validation loss"]
+    figure = make_subplots(1, 2, subplot_titles=titles)
+    for place, cell in enumerate(cells):
+        epochs = _epochs(cell.folder(runs))
+        if not epochs:
+            continue
+        name, colour = find_row(cell.encoding).title, _COLOURS[place % len(_COLOURS)]
+        for column, key, dash in ((1, f"val_{metric}", "solid"), (2, "val_loss", "solid"), (2, "train_loss", "dot")):
+            figure.add_trace(
+                graph_objects.Scatter(
+                    x=[line["epoch"] for line in epochs],
+                    y=[line[key] for line in epochs],
+                    name=f"{name}, seed {cell.seed}",
+                    legendgroup=cell.name,
+                    showlegend=column == 1,
+                    line={"color": colour, "dash": dash, "width": 1.5},
+                ),
+                row=1,
+                col=column,
+            )
+    figure.update_xaxes(title_text="epoch")
+    # With batch norm, the validation loss jumps by orders of magnitude.
+    figure.update_yaxes(type="log", row=1, col=2)
+    figure.update_layout(template="plotly_white", height=430, margin={"t": 40, "b": 40})
+    return figure
+
+
+def _epochs(folder: Path) -> list[Epoch]:
+    path = folder / "metrics.csv"
+    return read_epochs(path if path.exists() else folder / "fold-0" / "metrics.csv")
+
+
+def draw_encodings(data: Any, chosen: Sequence[Settings]) -> Any:
+    """Draw a PyG graph as a Plotly figure, one panel per encoding, nodes coloured by one of its features.
+
+    Args:
+        data: the graph.
+        chosen: settings of cells; encodings without a feature to draw are skipped.
+    """
+    from plotly import graph_objects
+    from plotly.subplots import make_subplots
+
+    shown: list[tuple[str, Any]] = []
+    for settings in chosen:
+        if settings.encoding in _FEATURES:
+            column, title = _FEATURES[settings.encoding]
+            found = torch.as_tensor(make(settings.encoding, **settings.encoding_options)(data))
+            shown += [(title, found[:, column])] if column < found.shape[1] else []
+    graph = networkx.Graph(data.edge_index.t().tolist())
+    graph.add_nodes_from(range(data.num_nodes))
+    places = networkx.kamada_kawai_layout(graph)
+    titles = [title for title, _ in shown]
+    figure = make_subplots(1, max(1, len(shown)), subplot_titles=titles, horizontal_spacing=0.02)
+    across = [x for u, v in graph.edges for x in (places[u][0], places[v][0], None)]
+    up = [y for u, v in graph.edges for y in (places[u][1], places[v][1], None)]
+    for place, (_, values) in enumerate(shown, start=1):
+        lines = graph_objects.Scatter(
+            x=across, y=up, mode="lines", line={"color": "#bbb", "width": 1}, hoverinfo="skip"
         )
-        values = (
-            find_row(result["encoding"]).title,
-            result["seed"],
-            sum(result["epochs"]),
-            f"{result['minutes']:.1f} min",
-            result["stopped"],
-            f"{result['parameters']:,}",
-            f"{result['encoding_seconds']:.2f} s",
-            certificates,
+        nodes = graph_objects.Scatter(
+            x=[places[node][0] for node in range(data.num_nodes)],
+            y=[places[node][1] for node in range(data.num_nodes)],
+            mode="markers",
+            marker={"color": values.tolist(), "colorscale": "Viridis", "size": 8, "line": {"width": 0.5}},
+            text=[f"node {node}: {value:.4g}" for node, value in enumerate(values.tolist())],
+            hoverinfo="text",
         )
-        rows.append("<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in values) + "</tr>")
-    names = ("encoding", "seed", "epochs", "time", "stopped by", "parameters", "encoded in", "certificates")
-    head = "".join(f"<th>{name}</th>" for name in names)
-    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+        figure.add_trace(lines, row=1, col=place)
+        figure.add_trace(nodes, row=1, col=place)
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
+    margin = {"l": 10, "r": 10, "t": 40, "b": 10}
+    figure.update_layout(showlegend=False, template="plotly_white", height=430, margin=margin)
+    return figure

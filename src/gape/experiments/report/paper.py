@@ -1,4 +1,4 @@
-"""The figures that the paper prints, to stand beside ours."""
+"""The paper's figures, and those of the authors' logs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @cache
 def paper_results() -> dict[str, Any]:
-    """All figures, table by table, and those at best validation from the authors' logs where they survive."""
+    """Read all figures by table, and those at best validation from the authors' logs, as far as they exist."""
     found: dict[str, Any] = json.loads(
         files("gape.experiments.report").joinpath("paper_results.json").read_text(encoding="utf-8")
     )
@@ -18,9 +18,9 @@ def paper_results() -> dict[str, Any]:
 
 
 def printed(table: str, row: str, column: str) -> float | str | None:
-    """What the paper prints in a cell: a number, a word, or nothing.
+    """Return what the paper prints in a cell: a number, a word, or nothing.
 
-    PPRP has a table of its own there, which is looked into for the main one.
+    For PPRP in the main table, its own table is read.
 
     >>> printed("graph-performance", "GAPE", "CYCLES"), printed("graph-performance", "SPD+C", "PCQM4Mv2")
     (79.03, 'OOM')
@@ -33,17 +33,17 @@ def printed(table: str, row: str, column: str) -> float | str | None:
     return found
 
 
-def meant(row: str, column: str, value: float) -> float:
-    """The same in the unit of its column: without an encoding CSL is printed as a fraction, all else in percent.
+def in_column_unit(row: str, column: str, value: float) -> float:
+    """Convert a printed figure to the unit of its column: CSL without encoding is a fraction, all else percent.
 
-    >>> meant("Baseline", "CSL", 0.10), meant("GAPE", "CSL", 10.0)
+    >>> in_column_unit("Baseline", "CSL", 0.10), in_column_unit("GAPE", "CSL", 10.0)
     (10.0, 10.0)
     """
     return 100 * value if (row, column) == ("Baseline", "CSL") else value
 
 
 def logged(row: str, column: str) -> float | None:
-    """The mean at best validation in the authors' logs, which the paper says it prints.
+    """Return the mean at best validation in the authors' logs, which the paper says it prints.
 
     >>> logged("RW", "ZINC")
     0.203

@@ -1,4 +1,4 @@
-"""A table as text, Markdown, long or brief, LaTeX or CSV."""
+"""Tables as text, Markdown (long or brief), LaTeX or CSV."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rich.text import Text
 from gape.experiments.report.summary import RULES
 from gape.experiments.report.table import PAPER, Table
 
-# The longest kind of figure, "authors' logs, best validation", takes two lines of this width.
+# The longest kind of figure, "authors' logs, best validation", needs two lines of this width.
 _KIND_WIDTH = 15
 
 
 def render(table: Table, how: str) -> str:
-    """The table in one of the formats.
+    """Format a table.
 
     >>> render(Table("t", "A table", ("CSL",), (), ()), "html")
     Traceback (most recent call last):
@@ -31,11 +31,11 @@ def render(table: Table, how: str) -> str:
 
 
 def text(table: Table) -> str:
-    """With frames, for the terminal: columns that do not fit side by side go below each other."""
+    """Format with frames for the terminal; columns that do not fit go into further tables below."""
     width = max(80, shutil.get_terminal_size((100, 24)).columns)
     console = Console(width=width, record=True, file=io.StringIO(), force_terminal=True)
     console.print(table.title, style="italic", highlight=False, markup=False)
-    for columns in _side_by_side(table, width):
+    for columns in _column_groups(table, width):
         console.print(_framed(table, columns))
     for note in table.notes:
         console.print(note, style="dim", highlight=False, markup=False)
@@ -56,8 +56,8 @@ def _framed(table: Table, columns: range) -> RichTable:
     return shown
 
 
-def _side_by_side(table: Table, width: int) -> list[range]:
-    """The columns in runs that fit into the width, at least one in each."""
+def _column_groups(table: Table, width: int) -> list[range]:
+    """Group the columns so that each group fits into the width, at least one per group."""
     # A cell has a space on both sides and a line on one; the table has one line more.
     labels = 1 + max((len(row) for row, *_ in table.lines), default=0) + 3 + _KIND_WIDTH + 3
     groups: list[range] = []
@@ -72,7 +72,7 @@ def _side_by_side(table: Table, width: int) -> list[range]:
 
 
 def markdown(table: Table) -> str:
-    """With ``**`` around what is best."""
+    """Format as Markdown, the best figures bold."""
     lines = [f"**{table.title}**", "", _bar(["encoding", "figure", *table.columns])]
     lines.append(_bar(["---", "---", *("---:" for _ in table.columns)]))
     for place, (_, kind, entries) in enumerate(table.lines):
@@ -82,15 +82,15 @@ def markdown(table: Table) -> str:
 
 
 def brief(table: Table) -> str:
-    """Markdown with one line a row, without notes."""
+    """Format as Markdown with one line per row, without notes."""
     lines = [_bar(["encoding", *table.columns]), _bar(["---", *("---:" for _ in table.columns)])]
-    for row, cells in _best_validation(table) if table.short is None else table.short:
+    for row, cells in _best_validation(table) if table.brief is None else table.brief:
         lines.append(_bar([row.replace("*", r"\*"), *cells]))
     return "\n".join(lines) + "\n"
 
 
 def _best_validation(table: Table) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Of each row ours at best validation, in brackets the paper's."""
+    """Yield our figures at best validation per row, the paper's in brackets."""
     kinds = {(row, kind): entries for row, kind, entries in table.lines}
     ours = RULES["best_validation"]
     if any((row, ours) not in kinds for row, *_ in table.lines):
@@ -105,7 +105,7 @@ def _best_validation(table: Table) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def latex(table: Table) -> str:
-    """For ``booktabs``."""
+    """Format for LaTeX with ``booktabs``."""
     lines = [rf"\begin{{tabular}}{{ll{'r' * len(table.columns)}}}", r"\toprule"]
     lines.append(" & ".join(map(_escaped, ["encoding", "figure", *table.columns])) + r" \\")
     for place, (row, kind, entries) in enumerate(table.lines):
@@ -135,7 +135,8 @@ _LATEX = str.maketrans(
 
 
 def _escaped(words: str) -> str:
-    r"""
+    r"""Escape for LaTeX.
+
     >>> print(_escaped("a_b & 5 % ↑"))
     a\_b \& 5 \% $\uparrow$
     """
@@ -143,7 +144,7 @@ def _escaped(words: str) -> str:
 
 
 def comma_separated(table: Table) -> str:
-    """One line a figure, with the numbers behind it."""
+    """Format as CSV, one line per figure with its numbers."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["table", "encoding", "figure", "column", "text", "mean", "deviation", "seeds", "best", "by_time"])
@@ -167,7 +168,7 @@ FORMATS: dict[str, Callable[[Table], str]] = {
 
 
 def _label(table: Table, place: int) -> str:
-    """The row's name on its first line."""
+    """Return the row's name on its first line, else an empty string."""
     row = table.lines[place][0]
     return "" if place and table.lines[place - 1][0] == row else row
 

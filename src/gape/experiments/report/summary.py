@@ -1,4 +1,4 @@
-"""Which figures of a column are the best ones, as far as the seeds can tell."""
+"""Summaries of results over seeds, and t-tests between them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from scipy import stats
 
 Key = TypeVar("Key")
 
-#: Two figures differ if a t-test finds so at this level.
+#: Significance level of the t-test.
 LEVEL = 0.05
-#: Of fewer seeds a t-test finds next to nothing, however far figures are apart.
-SEEDS = 3
+#: With fewer seeds a t-test has almost no power.
+MIN_SEEDS = 3
 
 
 def best(figures: Mapping[Key, Sequence[float]], *, larger: bool) -> set[Key]:
-    """The keys whose values are the best on average, or not significantly worse (two-sided t-test, p = 0.05).
+    """Return the keys whose values are best on average, or not significantly worse (two-sided t-test, p = 0.05).
 
-    Values that never vary differ if they are not equal. One or two values are not tested: they are among the best only
+    Samples without variance differ if their values do. One or two values are not tested: they are among the best only
     if no mean is better.
 
     Args:
-        figures: the values of each key, one a seed.
-        larger: whether larger is better.
+        figures: the values of each key, one per seed.
+        larger: True if larger is better.
 
     Example:
         >>> sorted(best({"a": [1.0, 2.0, 3.0], "b": [2.0, 3.0, 4.0], "c": [-9.0, -9.1, -9.2]}, larger=True))
@@ -38,33 +38,33 @@ def best(figures: Mapping[Key, Sequence[float]], *, larger: bool) -> set[Key]:
         return set()
     top = max(means.values()) if larger else min(means.values())
     leader = next(key for key, mean in means.items() if mean == top)
-    tested = {key for key in means if min(len(figures[key]), len(figures[leader])) >= SEEDS}
+    tested = {key for key in means if min(len(figures[key]), len(figures[leader])) >= MIN_SEEDS}
     return {key for key in means if means[key] == top or (key in tested and not differ(figures[key], figures[leader]))}
 
 
 def differ(one: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether a t-test tells two samples apart; where it cannot be done, whether their means are unequal."""
+    """Return True if a t-test finds a difference of two samples; if it cannot be done, if their means differ."""
     if len(one) < 2 or len(other) < 2 or np.ptp(one) + np.ptp(other) == 0:
         return bool(np.mean(one) != np.mean(other))
-    # From means and deviations: a sample that never varies is nothing to warn of.
+    # From means and deviations, which does not warn of a sample without variance.
     moments = [(np.mean(values), np.std(values, ddof=1), len(values)) for values in (one, other)]
     return bool(stats.ttest_ind_from_stats(*moments[0], *moments[1]).pvalue < LEVEL)
 
 
 Rule = Literal["best_validation", "last_epoch"]
 
-#: In words: when the weights were taken that were tested.
+#: The weights that were tested, in words.
 RULES: Mapping[Rule, str] = {"best_validation": "best validation", "last_epoch": "last epoch"}
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Test figures of a cell, one a seed.
+    """Test figures of a row and column, one per seed.
 
     Args:
         values: in percent, or for a regression the mean absolute error; NaN where it was not finite.
-        decimals: that are printed.
-        by_time: whether a run was stopped by time.
+        decimals: to print.
+        by_time: True if a time limit ended a training.
 
     Example:
         >>> str(Summary((79.0, 81.0), 2)), str(Summary((0.25,), 3, by_time=True))
@@ -93,10 +93,10 @@ class Summary:
 
 
 def summarise(results: Iterable[Mapping[str, Any]], rule: Rule) -> Summary | None:
-    """The figures of the runs of a cell by one rule; None if there are none.
+    """Summarise results by one rule; None if there are none.
 
-    At the last epoch it is the published metric, which for mean absolute errors and for classes of nodes is a mean
-    over batches; at best validation the metric over the whole test set.
+    At the last epoch the figure is the published metric, which for mean absolute errors and node classes is a mean over
+    batches; at best validation it is the metric over the whole test set.
     """
     values, decimals, by_time = [], 2, False
     for result in results:

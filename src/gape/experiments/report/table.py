@@ -1,4 +1,4 @@
-"""Tables of figures, the paper's beside ours; what has not been run is shown as missing."""
+"""Tables of graph tasks with our figures and the paper's; cells that were not run are missing."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ from gape.data import task_of
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.protocol import TASKS
 from gape.experiments.graph_tasks.results import describe_data
-from gape.experiments.report.layouts import ColumnOf, Layout, RowOf, layout
-from gape.experiments.report.paper import logged, meant, printed
+from gape.experiments.report.layouts import EncodingRow, Layout, TaskColumn, layout
+from gape.experiments.report.paper import in_column_unit, logged, printed
 from gape.experiments.report.summary import RULES, Summary, best, summarise
 from gape.experiments.runs.settings import override_key
 
 MISSING = "missing"
-#: Runs with no setting changed, in words.
-PLAIN = "as published"
+#: Description of runs without overrides.
+NO_OVERRIDES = "as published"
 PAPER, LOGS = "paper", "authors' logs, best validation"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One figure of a table: its text, whether it is among the best of its column, and the numbers behind it.
+    """One figure of a table.
 
-    Ours have a summary over seeds, those of others a value.
+    Args:
+        text: as printed.
+        bold: among the best of its column.
+        summary: over seeds, of our figures.
+        value: of the figures of others.
     """
 
     text: str
@@ -37,7 +41,7 @@ class Entry:
 
     @property
     def number(self) -> float | None:
-        """What to draw: the mean, or the value; None where there is nothing finite.
+        """The number to draw: mean or value; None if it is missing or not finite.
 
         >>> Entry("99.95", value=99.95).number, Entry("80.00 ± 1.41 [2]", summary=Summary((79.0, 81.0), 2)).number
         (99.95, 80.0)
@@ -48,16 +52,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: for each row and kind of figure the entries of the columns.
+    """A table: the entries of the columns for each row and kind of figure.
 
     Args:
         name: the paper's label.
-        title: in words.
-        columns: names of the columns, with an arrow to where better is.
+        title: of the table.
+        columns: names of the columns, with an arrow that points to better figures.
         lines: row, kind of figure ("best validation", "last epoch", "paper"), entries.
-        notes: what the reader must know.
-        short: a line a row, in Markdown, for the brief form; if None, best validation beside the paper.
-        remarks: what to write below each name of a column in a drawing, if anything.
+        notes: below the table.
+        brief: one line per row, in Markdown, for the brief format; if None, best validation and the paper.
+        remarks: below the name of each column in a plot.
     """
 
     name: str
@@ -65,7 +69,7 @@ class Table:
     columns: tuple[str, ...]
     lines: tuple[tuple[str, str, tuple[Entry, ...]], ...]
     notes: tuple[str, ...]
-    short: tuple[tuple[str, tuple[str, ...]], ...] | None = None
+    brief: tuple[tuple[str, tuple[str, ...]], ...] | None = None
     remarks: tuple[str, ...] = ()
 
 
@@ -76,12 +80,12 @@ def comparison(
     tasks: Sequence[str] | None = None,
     encodings: Sequence[str] | None = None,
 ) -> Table:
-    """A table from results.
+    """Build a table of graph tasks from results.
 
     Args:
-        name: one of :func:`gape.experiments.report.layouts.names`.
-        results: of runs, see :func:`gape.experiments.graph_tasks.results.read_results`.
-        overrides: of each task, by its name: runs with exactly these are shown instead of those of the protocol.
+        name: one of :func:`gape.experiments.report.layouts.table_names`.
+        results: see :func:`gape.experiments.graph_tasks.results.read_results`.
+        overrides: by task; results with exactly these are shown instead of those of the protocol.
         tasks: the columns; all if None.
         encodings: the rows; all if None.
     """
@@ -95,31 +99,31 @@ def comparison(
     shown: dict[str, _Shown] = {}
     for column in what.columns:
         runs = {}
-        for row in (row for row in what.rows if row.stands_in(column)):
+        for row in (row for row in what.rows if row.applies_to(column)):
             pairs = {**column.overrides, **chosen.get(column.task, {}), **row.overrides}
             variant = Cell(column.task, row.encoding, overrides=pairs).variant
             runs[row.title] = by_cell.get((column.task, row.encoding, variant), [])
-        shown[column.title] = _of_one_data_set(runs)
+        shown[column.title] = _select_dataset(runs)
         for title, found in shown[column.title].runs.items():
             for rule, words in RULES.items():
                 figures[title, words, column.title] = summarise(found, rule)
 
     lines: list[tuple[str, str, tuple[Entry, ...]]] = []
-    winners = {
-        (words, column.title): _winners(figures, words, column) for words in RULES.values() for column in what.columns
+    best_rows = {
+        (words, column.title): _best_rows(figures, words, column) for words in RULES.values() for column in what.columns
     }
     for row in what.rows:
         for words in RULES.values():
             entries = (
-                _entry(figures[row.title, words, column.title], row.title in winners[words, column.title])
-                if row.stands_in(column)
+                _entry(figures[row.title, words, column.title], row.title in best_rows[words, column.title])
+                if row.applies_to(column)
                 else Entry("–")
                 for column in what.columns
             )
             lines.append((row.title, words, tuple(entries)))
         if row.in_paper is not None:
-            lines += _of_paper(name, row, what.columns)
-    headings = tuple(f"{column.title} {'↓' if _lower(column.task) else '↑'}" for column in what.columns)
+            lines += _paper_lines(name, row, what.columns)
+    headings = tuple(f"{column.title} {'↓' if _lower_is_better(column.task) else '↑'}" for column in what.columns)
     remarks = tuple(shown[column.title].size for column in what.columns)
     return Table(name, what.title, headings, tuple(lines), _notes(figures, what, chosen, shown), remarks=remarks)
 
@@ -127,7 +131,7 @@ def comparison(
 def other_settings(
     what: Layout, results: Iterable[Mapping[str, Any]], overrides: Mapping[str, Mapping[str, str]]
 ) -> dict[str, int]:
-    """How many results of a table's rows and tasks have other settings than ``overrides``, by task and settings.
+    """Count the results of a table's rows and tasks with other settings than ``overrides``, by task and settings.
 
     >>> plain = {"task": "csl", "encoding": "rw", "overrides": {}}
     >>> other_settings(layout("graph-performance"), [plain, {**plain, "overrides": {"norm": "layer"}}], {})
@@ -135,7 +139,7 @@ def other_settings(
     """
     rows, tasks = {row.encoding for row in what.rows}, {column.task for column in what.columns}
     found = Counter(
-        f"{result['task']}:{override_key(result['overrides']) or PLAIN}"
+        f"{result['task']}:{override_key(result['overrides']) or NO_OVERRIDES}"
         for result in results
         if result["task"] in tasks and result["encoding"] in rows and result["overrides"] != _spelled(result, overrides)
     )
@@ -143,7 +147,7 @@ def other_settings(
 
 
 def only_with_other_settings(table: Table, others: Mapping[str, int]) -> dict[str, list[str]]:
-    """By column that has no figure of ours, the options that would show some, of :func:`other_settings`.
+    """Return, for each column without a figure of ours, the options that would show some of :func:`other_settings`.
 
     >>> empty = Table("t", "", ("PATTERN ↑", "CSL ↑"), (("RW", "best validation", (Entry("missing"),) * 2),), ())
     >>> only_with_other_settings(empty, {"pattern:train_fraction=0.1": 3, "csl:as published": 1})
@@ -158,7 +162,7 @@ def only_with_other_settings(table: Table, others: Mapping[str, int]) -> dict[st
             task, _, pairs = words.partition(":")
             if TASKS[task].title == title:
                 options = [f"--set {task}:{pair}" for pair in pairs.split(",")]
-                found.setdefault(title, []).append("no --set" if pairs == PLAIN else " ".join(options))
+                found.setdefault(title, []).append("no --set" if pairs == NO_OVERRIDES else " ".join(options))
     return found
 
 
@@ -169,7 +173,7 @@ def _spelled(result: Mapping[str, Any], overrides: Mapping[str, Mapping[str, str
 
 @dataclass(frozen=True)
 class _Shown:
-    """The runs that a column shows, by row, the data they are of, and how many were left out as of other data."""
+    """The results that a column shows by row, their dataset, and how many results of other data were left out."""
 
     runs: Mapping[str, Sequence[Mapping[str, Any]]]
     data: str
@@ -177,31 +181,33 @@ class _Shown:
 
     @property
     def size(self) -> str:
-        """How many graphs were trained on."""
+        """Describe the number of training graphs."""
         sizes = (run["graphs"][0] for found in self.runs.values() for run in found if "graphs" in run)
         return next((f"ours: {size:,} training graphs" for size in sizes), "ours: missing")
 
     @property
     def counting(self) -> float | None:
-        """What counting nodes and edges scores on the data."""
+        """Score of counting nodes and edges on the data."""
         scores = (run.get("edge_count_baseline") for found in self.runs.values() for run in found)
         return next((score for score in scores if score is not None), None)
 
 
-def _of_one_data_set(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> _Shown:
-    """Figures of one column are of one data set: of those that there are, the one that most of the runs have."""
+def _select_dataset(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> _Shown:
+    """Choose the dataset that most results of a column have; its figures are all of one dataset."""
     known = Counter(describe_data(run) for found in runs.values() for run in found)
     data = max(known, key=lambda data: (known[data], data), default="")
     kept = {row: [run for run in found if describe_data(run) == data] for row, found in runs.items()}
     return _Shown(kept, data, known.total() - known[data])
 
 
-#: By row, rule in words, and column.
+#: Summaries by row, rule and column.
 _Figures = dict[tuple[str, str, str], Summary | None]
 
 
-def _of_paper(name: str, row: RowOf, columns: Sequence[ColumnOf]) -> list[tuple[str, str, tuple[Entry, ...]]]:
-    """What the paper prints, and what the authors' logs say where they say anything."""
+def _paper_lines(
+    name: str, row: EncodingRow, columns: Sequence[TaskColumn]
+) -> list[tuple[str, str, tuple[Entry, ...]]]:
+    """Return the lines of the paper's figures, and of the authors' logs if they have any."""
     in_paper = str(row.in_paper)
     lines = [(row.title, PAPER, tuple(_printed(name, in_paper, column.task) for column in columns))]
     if name == "graph-performance" and any(
@@ -211,18 +217,18 @@ def _of_paper(name: str, row: RowOf, columns: Sequence[ColumnOf]) -> list[tuple[
     return lines
 
 
-def _lower(task: str) -> bool:
-    """Whether small figures are good ones."""
+def _lower_is_better(task: str) -> bool:
+    """Return True if smaller figures are better."""
     return task_of(task).regression
 
 
-def _winners(figures: _Figures, words: str, column: ColumnOf) -> set[str]:
+def _best_rows(figures: _Figures, words: str, column: TaskColumn) -> set[str]:
     rivals = {
         row: found.values
         for (row, rule, title), found in figures.items()
         if (rule, title) == (words, column.title) and found is not None and math.isfinite(found.mean)
     }
-    return best(rivals, larger=not _lower(column.task)) if len(rivals) > 1 else set()
+    return best(rivals, larger=not _lower_is_better(column.task)) if len(rivals) > 1 else set()
 
 
 def _entry(summary: Summary | None, bold: bool) -> Entry:
@@ -234,7 +240,7 @@ def _printed(name: str, row: str, task: str) -> Entry:
     value = printed(name, row, title)
     if value is None or isinstance(value, str):
         return Entry(value or "–")
-    return Entry(_rounded(value, task), value=meant(row, title, value))
+    return Entry(_rounded(value, task), value=in_column_unit(row, title, value))
 
 
 def _logged(row: str, task: str) -> Entry:
@@ -243,7 +249,7 @@ def _logged(row: str, task: str) -> Entry:
 
 
 def _rounded(value: float, task: str) -> str:
-    return f"{value:.{3 if _lower(task) else 2}f}"
+    return f"{value:.{3 if _lower_is_better(task) else 2}f}"
 
 
 def _notes(

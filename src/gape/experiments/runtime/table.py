@@ -80,7 +80,7 @@ def runtime_table(results: Path, encodings: Sequence[str] | None = None) -> Tabl
         raise ValueError(f"runtimes are not measured for {', '.join(absent)}; there are {known}")
     found = {_key(line): line for _, line in read_lines(results / FILE)}
     lines: list[tuple[str, str, tuple[Entry, ...]]] = []
-    short: list[tuple[str, tuple[str, ...]]] = []
+    brief: list[tuple[str, tuple[str, ...]]] = []
     for encoding, k, baseline in ((row.encoding, row.k, row.baseline.name) for row in rows):
         if encodings is not None and encoding not in encodings:
             continue
@@ -88,7 +88,7 @@ def runtime_table(results: Path, encodings: Sequence[str] | None = None) -> Tabl
         measured = [found.get((name, encoding, k)) for name in SIZES]
         lines.append((title, "ours", tuple(_entry(line) for line in measured)))
         lines.append((title, f"{baseline}, graph by graph", tuple(_baseline_entry(line) for line in measured)))
-        short.append((title, tuple(_at_best(line) for line in measured)))
+        brief.append((title, tuple(_at_best(line) for line in measured)))
         paper = [printed("graph-runtime", find_row(encoding).title, name) for name in SIZES] if k == PAPER_K else []
         if any(paper):
             lines.append((title, PAPER, tuple(Entry(f"{value:.2f}") for value in paper)))
@@ -104,7 +104,7 @@ def runtime_table(results: Path, encodings: Sequence[str] | None = None) -> Tabl
         if (line := next((line for line in found.values() if line["runtime"] == name), None)) is not None:
             notes.append(f"{name}: {line['graphs']:,} graphs, {line['data']}, {line['threads']} threads.")
     columns = tuple(f"{name} ↓" for name in SIZES)
-    return Table("graph-runtime", "Seconds to encode a data set", columns, tuple(lines), tuple(notes), tuple(short))
+    return Table("graph-runtime", "Seconds to encode a data set", columns, tuple(lines), tuple(notes), tuple(brief))
 
 
 def _entry(line: dict[str, Any] | None) -> Entry:

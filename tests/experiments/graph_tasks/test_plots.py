@@ -1,13 +1,14 @@
 """A drawn table shows what the printed one says."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from gape.experiments.graph_tasks.results import read_results
-from gape.experiments.report.dots import draw_table, interactive, printed
-from gape.experiments.report.layouts import names
+from gape.experiments.report.layouts import table_names
 from gape.experiments.report.paper import paper_results
+from gape.experiments.report.plots import dot_plot, draw_table
 from gape.experiments.report.summary import Summary
 from gape.experiments.report.table import LOGS, Entry, Table, comparison
 
@@ -38,49 +39,61 @@ def table():
     return Table("t", "A table", ("CYCLES ↑", "ZINC ↓"), lines, ("A note.",))
 
 
+def plotted(table):
+    return dot_plot(table)[0]
+
+
+def row_labels(axes):
+    return [label.get_text() for label in axes.get_yticklabels()]
+
+
 def drawn(figure):
     """Panel, kind, row and number of every dot."""
-    rows = figure.layout.yaxis.ticktext
+    rows = row_labels(figure.axes[0])
     return sorted(
-        (trace.xaxis, trace.name, rows[round(y)], x)
-        for trace in figure.data
-        for x, y in zip(trace.x, trace.y, strict=True)
+        (panel, dots.get_label(), rows[round(y)], x)
+        for panel, axes in enumerate(figure.axes)
+        for dots in axes.containers
+        for x, y in zip(*dots.lines[0].get_data(), strict=True)
     )
 
 
 def test_every_finite_figure_has_a_dot_and_nothing_else_has(table):
-    figure = interactive(table)
+    figure, tooltips = dot_plot(table)
     assert drawn(figure) == [
-        ("x", LOGS, "RW", 99.89),
-        ("x", "ours, best validation", "RW", 80.0),
-        ("x", "ours, last epoch", "RW", 70.0),
-        ("x", "paper", "GAPE*", 81.39),
-        ("x", "paper", "RW", 99.95),
-        ("x2", "ours, best validation", "RW", 0.25),
-        ("x2", "ours, last epoch", "RW", 0.30),
-        ("x2", "paper", "GAPE*", 2.863),
+        (0, LOGS, "RW", 99.89),
+        (0, "ours, best validation", "RW", 80.0),
+        (0, "ours, last epoch", "RW", 70.0),
+        (0, "paper", "GAPE*", 81.39),
+        (0, "paper", "RW", 99.95),
+        (1, "ours, best validation", "RW", 0.25),
+        (1, "ours, last epoch", "RW", 0.30),
+        (1, "paper", "GAPE*", 2.863),
     ]
-    first = figure.data[0]
-    assert first.text == ("RW, ours, best validation: 80.00 ± 1.41 [2]",)
-    assert first.error_x.array == pytest.approx((2**0.5,))
+    first = figure.axes[0].containers[0]
+    assert tooltips[first.lines[0].get_gid()] == ["RW, ours, best validation: 80.00 ± 1.41 [2]"]
+    (bar,) = first.lines[2][0].get_segments()
+    assert (bar[1] - bar[0])[0] / 2 == pytest.approx(2**0.5)
 
 
 def test_rows_without_a_figure_have_a_line(table):
-    assert interactive(table).layout.yaxis.ticktext == ("RW", "LAPE", "GAPE*", "GAPE**")
-    assert interactive(table).layout.yaxis.range == (3.5, -0.5)
-    left, _ = printed(table).axes
-    assert [label.get_text() for label in left.get_yticklabels()] == ["RW", "LAPE", "GAPE*", "GAPE**"]
+    left, _ = plotted(table).axes
+    assert row_labels(left) == ["RW", "LAPE", "GAPE*", "GAPE**"]
     assert left.get_ylim() == (3.5, -0.5)
 
 
-def test_print_and_browser_show_the_same(table):
-    """Number by number and place by place; ours do not lie on the paper's."""
-    for name, axes in zip(("x", "x2"), printed(table).axes, strict=True):
-        dots = sorted((x, y) for line in axes.lines for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True))
-        traces = [trace for trace in interactive(table).data if trace.xaxis == name]
-        assert dots == sorted((x, y) for trace in traces for x, y in zip(trace.x, trace.y, strict=True))
-    at = {trace.name: trace.y[0] for trace in interactive(table).data if trace.xaxis == "x"}
+def test_our_dots_do_not_cover_the_papers(table):
+    at = {dots.get_label(): dots.lines[0].get_ydata()[0] for dots in plotted(table).axes[0].containers}
     assert at["ours, best validation"] < 0 < at["paper"]
+
+
+def test_every_dot_on_the_page_says_its_figure(table, tmp_path):
+    draw_table(table, tmp_path / "table.html")
+    page = (tmp_path / "table.html").read_text()
+    shown = re.findall(r"<use[^>]*><title>(.*?)</title></use>", page)
+    figure, tooltips = dot_plot(table)
+    assert sorted(shown) == sorted(text for texts in tooltips.values() for text in texts)
+    assert len(shown) == len(drawn(figure))
 
 
 def test_what_the_paper_prints_is_drawn_where_it_belongs():
@@ -93,17 +106,17 @@ def test_what_the_paper_prints_is_drawn_where_it_belongs():
     own_table = paper_results()["table:rw-ppr-graph"]["rows"]["PPRP"]
     cells |= {("PPRP", column): value for column, value in own_table.items()}
     table = comparison("graph-performance", [])
-    figure = interactive(table)
-    headings = {"x" + (str(place) if place > 1 else ""): name[:-2] for place, name in enumerate(table.columns, start=1)}
-    shown = {(row, headings[axis]): x for axis, kind, row, x in drawn(figure) if kind == PAPER}
-    assert shown == {cell: value for cell, value in cells.items() if cell[0] in figure.layout.yaxis.ticktext}
-    logged = {(row, headings[axis]): x for axis, kind, row, x in drawn(figure) if kind == LOGS}
+    figure = plotted(table)
+    headings = [name[:-2] for name in table.columns]
+    shown = {(row, headings[panel]): x for panel, kind, row, x in drawn(figure) if kind == PAPER}
+    assert shown == {cell: value for cell, value in cells.items() if cell[0] in row_labels(figure.axes[0])}
+    logged = {(row, headings[panel]): x for panel, kind, row, x in drawn(figure) if kind == LOGS}
     assert logged["RW", "ZINC"] == 0.203
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", table_names())
 def test_every_panel_of_the_committed_results_can_be_read(name):
-    figure = printed(comparison(name, read_results(RESULTS)))
+    figure = plotted(comparison(name, read_results(RESULTS)))
     figure.canvas.draw()
     for axes in (axes for axes in figure.axes if axes.get_visible() and axes.lines):
         low, high = axes.get_xlim()
@@ -113,7 +126,7 @@ def test_every_panel_of_the_committed_results_can_be_read(name):
 def test_errors_are_drawn_by_their_logarithm_only_if_all_bars_can_be():
     def scale(*entries: Entry) -> str:
         lines = tuple((f"row {place}", OURS, (entry,)) for place, entry in enumerate(entries))
-        (axes,) = printed(Table("t", "", ("ZINC ↓",), lines, ())).axes
+        (axes,) = plotted(Table("t", "", ("ZINC ↓",), lines, ())).axes
         return axes.get_xscale()
 
     assert scale(ours(0.2), ours(2.0)) == "log"
@@ -124,9 +137,9 @@ def test_errors_are_drawn_by_their_logarithm_only_if_all_bars_can_be():
 
 def test_columns_beyond_the_fourth_go_below():
     wide = Table("t", "", tuple(f"T{i} ↑" for i in range(5)), (("RW", PAPER, (theirs(1.0),) * 5),), ())
-    shown = [axes.get_title() for axes in printed(wide).axes if axes.get_visible()]
+    shown = [axes.get_title() for axes in plotted(wide).axes if axes.get_visible()]
     assert shown == ["T0 ↑", "T1 ↑", "T2 ↑", "T3 ↑", "T4 ↑"]
-    assert len(interactive(wide).data) == 5
+    assert sum(len(axes.containers) for axes in plotted(wide).axes) == 5
 
 
 def test_a_table_without_figures_is_refused(tmp_path):

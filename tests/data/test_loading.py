@@ -67,7 +67,7 @@ def test_generators_leave_global_randomness_alone(name: str) -> None:
 def test_unknown_names_and_options_list_what_there_is() -> None:
     with pytest.raises(ValueError, match="no data set 'zink'; there are zinc, csl, cycles"):
         load("zink")
-    with pytest.raises(ValueError, match="'cycles' has no option 'sede'; it has train, val, test, seed, cache"):
+    with pytest.raises(ValueError, match="'cycles' has no option 'sede'; it has variant, train, val, test, seed, ca"):
         load("cycles", sede=1)
     with pytest.raises(ValueError, match="'csl' has no option 'colour'; it has order, seed"):
         check("csl", colour="red")

@@ -1,4 +1,6 @@
-"""CYCLES and CYCLES-V: only the cycle tells the classes apart, checked with NetworkX."""
+"""Matched CYCLES and CYCLES-V: only the cycle tells the classes apart, checked with NetworkX."""
+
+import hashlib
 
 import networkx as nx
 import numpy as np
@@ -8,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gape.data import Cycles, CyclesV, GraphDataset, edge_count_baseline
-from gape.data.cycles import LENGTH, OTHER_LENGTHS
-from gape.data.unicyclic import degree_sequence, unicyclic
+from gape.data.unicyclic import LENGTH, OTHER_LENGTHS, degree_sequence, unicyclic
 
 
 def cycle_length(graph: nx.Graph) -> int:
@@ -19,17 +20,17 @@ def cycle_length(graph: nx.Graph) -> int:
 
 @pytest.fixture(scope="module")
 def cycles() -> GraphDataset:
-    return Cycles(train=200, val=200, test=1000, seed=4).build(cache=False)
+    return Cycles(variant="matched", train=200, val=200, test=1000, seed=4).build(cache=False)
 
 
 @pytest.fixture(scope="module")
 def clean() -> GraphDataset:
-    return CyclesV(train=200, val=200, test=600, seed=4).build(cache=False)
+    return CyclesV(variant="matched", train=200, val=200, test=600, seed=4).build(cache=False)
 
 
 @pytest.fixture(scope="module")
 def as_released() -> GraphDataset:
-    return CyclesV(variant="as-released", train=200, val=200, test=600, seed=4).build(cache=False)
+    return CyclesV(variant="matched-released", train=200, val=200, test=600, seed=4).build(cache=False)
 
 
 @given(st.integers(0, 10_000), st.integers(12, 40), st.data())
@@ -123,7 +124,7 @@ def test_node_numbers_give_nothing_away(cycles: GraphDataset) -> None:
     assert abs(float(torch.stack(places).mean()) - 0.5) < 0.04
 
 
-def test_clean_variant_has_lengths_6_to_15_against_longer(clean, as_networkx) -> None:  # type: ignore[no-untyped-def]
+def test_matched_variant_has_lengths_6_to_15_against_longer(clean, as_networkx) -> None:  # type: ignore[no-untyped-def]
     lengths: dict[int, set[int]] = {0: set(), 1: set()}
     for index in range(400):
         graph = as_networkx(clean, index)
@@ -134,7 +135,7 @@ def test_clean_variant_has_lengths_6_to_15_against_longer(clean, as_networkx) ->
     assert min(lengths[0]) > 15
 
 
-def test_as_released_variant_keeps_the_flaws(as_released, as_networkx) -> None:  # type: ignore[no-untyped-def]
+def test_matched_released_variant_keeps_the_self_loops(as_released, as_networkx) -> None:  # type: ignore[no-untyped-def]
     lengths, loops = set(), 0
     for index in range(400):
         graph = as_networkx(as_released, index)
@@ -150,10 +151,24 @@ def test_as_released_variant_keeps_the_flaws(as_released, as_networkx) -> None: 
     assert abs(float(sizes[labels == 0].mean() - sizes[labels == 1].mean()) - 5) < 4  # s.d. 0.9
 
 
-@pytest.mark.parametrize("variant", ["clean", "as-released"])
+@pytest.mark.parametrize("variant", ["clean", "released", "matched", "matched-released"])
 def test_same_seed_same_graphs(variant: str) -> None:
     one, two = (CyclesV(variant=variant, train=10, val=2, test=2, seed=9).build(cache=False).batch() for _ in range(2))  # type: ignore[arg-type]
     assert torch.equal(one.edge_index, two.edge_index)
+
+
+@pytest.mark.parametrize(
+    ("settings", "digest"),
+    [
+        (Cycles(variant="matched", train=20, val=10, test=30, seed=3), "71055542a370c19e"),
+        (CyclesV(variant="matched", train=20, val=10, test=30, seed=3), "11a183a941bc8413"),
+        (CyclesV(variant="matched-released", train=20, val=10, test=30, seed=3), "32c7c1ce6d8d5465"),
+    ],
+)
+def test_graphs_are_those_of_the_collected_results(settings: Cycles | CyclesV, digest: str) -> None:
+    graphs = settings._generate()
+    arrays = (graphs.node_ptr, graphs.edge_ptr, graphs.edges.astype(np.int64), graphs.y)
+    assert hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()[:16] == digest
 
 
 def test_odd_parts_are_refused() -> None:

@@ -102,7 +102,7 @@ def options(name: str) -> dict[str, Any]:
     """All that can be set for a data set, with the defaults: its settings, and how it is made.
 
     >>> options("cycles")
-    {'train': 200, 'val': 1000, 'test': 10000, 'seed': 0, 'cache': True}
+    {'variant': 'disjointness', 'train': 200, 'val': 1000, 'test': 10000, 'seed': 0, 'cache': True}
     """
     return settings_of(name) | _build_options(_source(name))
 

@@ -6,6 +6,32 @@ import numpy as np
 
 from gape.data.flat import Array
 
+LENGTH = 6  # of the cycle that is looked for
+OTHER_LENGTHS = (18, 28)  # of the cycle in graphs that do not hold one of six: uniform on this range
+SMALLEST, LARGEST = 37, 65
+_MEAN, _DEVIATION = 49.0, 4.0
+_LEAF_SHARE = (0.05, 0.12)
+
+
+def draw_size(generator: np.random.Generator) -> int:
+    """A number of nodes: normal around 49, rounded, redrawn until it lies in 37..65."""
+    while True:
+        nodes = round(generator.normal(_MEAN, _DEVIATION))
+        if SMALLEST <= nodes <= LARGEST:
+            return nodes
+
+
+def draw_matched_pair(generator: np.random.Generator) -> tuple[Array, Array]:
+    """Edges of a graph with a 6-cycle and of one with a longer cycle, of the same size and the same degrees.
+
+    The cycle's edges come first. Node numbers are the same in both: leaves last; shuffle them before use.
+    """
+    nodes = draw_size(generator)
+    leaves = round(nodes * generator.uniform(*_LEAF_SHARE))
+    degrees = degree_sequence(generator, nodes, leaves)
+    other = int(generator.integers(OTHER_LENGTHS[0], OTHER_LENGTHS[1] + 1))
+    return unicyclic(generator, degrees, LENGTH), unicyclic(generator, degrees, other)
+
 
 def degree_sequence(generator: np.random.Generator, nodes: int, leaves: int) -> Array:
     """Degrees of a connected graph with as many edges as nodes: ``leaves`` ones, all others 2, 3 or 4.

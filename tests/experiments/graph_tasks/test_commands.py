@@ -173,12 +173,12 @@ def test_a_table_is_drawn_and_printed(capsys, tmp_path):
 def test_cells_that_would_run_are_listed_and_none_is_run(capsys, tmp_path):
     results = Path(__file__).parents[3] / "results"
     queue = tmp_path / "a.queue"
-    queue.write_text("cycles rw seed=41 minutes=60\ncsl gape seed=95 minutes=30 lr=0.5\n")
+    queue.write_text("cycles rw seed=41 minutes=60 data.variant=matched\ncsl gape seed=95 minutes=30 lr=0.5\n")
     words = ("bench", "--queue", str(queue), "--out", str(tmp_path / "runs"), "--list")
     code, out, _ = answer(capsys, *words)
     assert (code, out.splitlines()) == (
         0,
-        ["cycles rw seed 41, at most 60 min", "csl gape lr=0.5 seed 95, at most 30 min"],
+        ["cycles rw data.variant=matched seed 41, at most 60 min", "csl gape lr=0.5 seed 95, at most 30 min"],
     )
     code, out, err = answer(capsys, *words, "--missing", "--results", str(results))
     assert (code, out.splitlines()) == (0, ["csl gape lr=0.5 seed 95, at most 30 min"])

@@ -25,6 +25,12 @@ REQUIRED_KEYS = (
     "stopped",
     "finished",
 )
+# Generated data as results described it before CYCLES and CYCLES-V had these variants, and as they do now.
+_DESCRIPTIONS = {
+    "Cycles(train=": "Cycles(variant='matched', train=",
+    "CyclesV(variant='clean', train=": "CyclesV(variant='matched', low=0, high=8, train=",
+    "CyclesV(variant='as-released', train=": "CyclesV(variant='matched-released', low=0, high=8, train=",
+}
 
 
 def read_results(*folders: Path) -> list[Record]:
@@ -36,7 +42,29 @@ def read_results(*folders: Path) -> list[Record]:
         for path in sorted(folder.glob("*.jsonl")):
             # Runtimes and translations are in the same folder.
             found += [require_keys(line, REQUIRED_KEYS, where) for where, line in read_lines(path) if "task" in line]
-    return latest(found)
+    return latest(with_variant(result) for result in found)
+
+
+def with_variant(result: Record) -> Record:
+    """Attach a result on the first reconstruction of CYCLES or CYCLES-V to the variant that it is now.
+
+    >>> old = {"overrides": {}, "settings": {"data": {}}, "data": "generated: Cycles(train=200, seed=0)"}
+    >>> new = with_variant(old)
+    >>> new["overrides"], new["settings"]
+    ({'data.variant': 'matched'}, {'data': {'variant': 'matched'}})
+    >>> new["data"]
+    "generated: Cycles(variant='matched', train=200, seed=0)"
+    """
+    for then, now in _DESCRIPTIONS.items():
+        if f" {then}" in result.get("data", ""):
+            variant, settings = now.split("'")[1], result["settings"]
+            return {
+                **result,
+                "overrides": {**result["overrides"], "data.variant": variant},
+                "settings": {**settings, "data": {**settings["data"], "variant": variant}},
+                "data": result["data"].replace(then, now),
+            }
+    return result
 
 
 def latest(results: Iterable[Record]) -> list[Record]:

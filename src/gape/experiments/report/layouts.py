@@ -213,14 +213,20 @@ _TABLES: Mapping[str, Layout] = {
         ),
     ),
     "sizes": Layout(
-        f"CYCLES-V, clean and as released: {_FIGURES}",
+        f"CYCLES-V by variant: {_FIGURES}",
         (
             *_encoding_rows("none"),
             EncodingRow("Baseline, LayerNorm", "none", {"norm": "layer"}),
             *_encoding_rows("rw", "gape"),
             EncodingRow("GAPE, γ = 1", "gape", {"encoding.damping": "1.0"}),
         ),
-        (*_task_columns("cycles-v"), TaskColumn("CYCLES-V as released", "cycles-v", {"data.variant": "as-released"})),
+        (
+            *_task_columns("cycles-v"),
+            *(
+                TaskColumn(f"CYCLES-V {variant}", "cycles-v", {"data.variant": variant})
+                for variant in ("released", "matched", "matched-released")
+            ),
+        ),
     ),
     "node-order": Layout(
         f"What the order of the nodes gives away: {_FIGURES}",

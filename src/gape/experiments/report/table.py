@@ -266,8 +266,8 @@ def _notes(
         notes.append("†: a run was stopped by time, not by the schedule.")
     if {"cycles", "cycles-v"} & tasks:
         notes.append(
-            "CYCLES and CYCLES-V are reconstructions, calibrated on the published order of scores: that ours come near "
-            "the paper's says little."
+            "CYCLES and CYCLES-V are reconstructions. The variant `matched` was calibrated on the published order of "
+            "scores: that it comes near the paper's says little."
         )
     if "csl" in tasks:
         notes.append("CSL: five folds; the paper prints 0.10 for 10 %.")

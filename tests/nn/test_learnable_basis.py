@@ -6,9 +6,11 @@ from learnable_cases import LABELS, MODES, graphs, layer, read_by
 from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.loader import DataLoader
 
+import gape
 from gape import Graph
 from gape.nn import WalkBasis, walk_basis
 from gape.pyg import AddWalkBasis
+from gape.solvers import Krylov, Schur, Spectral
 
 
 def data_list(graph: Graph) -> list[Data]:
@@ -205,3 +207,53 @@ def test_bases_are_orthonormal_and_turn_the_walk_matrix_into_h():
         torch.testing.assert_close(v @ v.T, torch.eye(b - a, dtype=torch.float64))
         torch.testing.assert_close(v @ torch.diag(basis.spectrum[i]) @ v.T, matrix)
         assert float(basis.spectrum[i].abs().max()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "mode", ["node", "node-walk", "closed", "closed-labels", "closed-length", "pair", "typed-node"]
+)
+def test_a_prepared_basis_of_unit_radius_changes_nothing(mode):
+    graph, one = graphs(), layer(mode)
+    basis = gape.prepare(graph, solver=Spectral(), matrix=one.matrix, labels=1, unit_radius=True)
+    torch.testing.assert_close(one.encode(graph, basis), one.encode(graph), rtol=1e-9, atol=1e-10)
+    read = read_by(one, graph.labels, graph.edge_type)
+    found = one(graph.edge_index, graph.batch, **read, basis=basis)
+    torch.testing.assert_close(found, one.encode(graph), rtol=1e-9, atol=1e-10)
+
+
+def test_a_prepared_basis_of_a_directed_graph_changes_nothing():
+    directed = Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)], labels=torch.tensor([0, 1, 0, 2]))
+    basis = gape.prepare(directed, solver=Schur(), labels=1, unit_radius=True)
+    for mode in ("node", "node-labels"):
+        torch.testing.assert_close(layer(mode).encode(directed, basis), layer(mode).encode(directed))
+
+
+def test_a_prepared_basis_that_does_not_fit_is_refused_with_the_reason():
+    graph, one = graphs(), layer("node")
+    with pytest.raises(ValueError, match=r"unit radius, got GraphBasis.*unit_radius=True"):
+        one.encode(graph, gape.prepare(graph, solver=Spectral(), labels=1))
+    with pytest.raises(ValueError, match="labels=1, unit_radius=True"):
+        one.encode(graph, gape.prepare(graph, labels=LABELS, unit_radius=True))
+    unit = gape.prepare(graph, solver=Krylov(max_steps=2), labels=1, unit_radius=True)
+    with pytest.raises(ValueError, match=r"has 2 vectors and damping=0.9 needs 11"):
+        one.encode(graph, unit)
+    with pytest.raises(ValueError, match="need a complete basis"):
+        layer("closed").encode(graph, unit)
+    with pytest.raises(ValueError, match="matrix='adjacency', got matrix='random_walk'"):
+        layer("node-walk").encode(graph, unit)
+    with pytest.raises(ValueError, match="prepare it for this graph"):
+        one.encode(graphs((3, 4)), unit)
+    with pytest.raises(ValueError, match="prepare it without unit_radius"):
+        gape.solve(gape.Automaton.katz(0.25), graph, basis=unit)
+
+
+def test_graphs_in_several_parts_are_encoded_as_in_one(monkeypatch):
+    layers = [layer(mode) for mode in ("node", "node-labels", "closed-labels", "pair")]
+    expected = [one.encode(graphs()) for one in layers]
+    monkeypatch.setattr("gape.graph.batching.MAX_PART_NODES", 8)
+    graph = graphs()
+    assert len(graph.parts) > 1
+    whole = walk_basis(graph, vectors=None, complete=True)
+    for one, found in zip(layers, expected, strict=True):
+        torch.testing.assert_close(one.encode(graph), found, rtol=1e-9, atol=1e-10)
+        torch.testing.assert_close(one.encode(graph, whole), found, rtol=1e-9, atol=1e-10)

@@ -13,7 +13,7 @@ from gape import Graph
 from gape.encodings.pairs import Pairs
 from gape.graph.spectral_radius import unit_radius
 from gape.nn import GAPE, walk_basis
-from gape.nn.learnable.basis import enough_vectors
+from gape.solvers.walk_basis import enough_vectors
 
 closed, pair = (functools.partial(gape.solve, readout=name) for name in ("closed", "pair"))
 

@@ -5,11 +5,11 @@ from gape.nn.attention.pattern import AttentionPattern
 from gape.nn.encoders import OGB_ATOM, DegreeAndDistance, Encoder, LinearEncoder, NodeInput
 from gape.nn.graph_transformer import GraphTransformer, GraphTransformerLayer, Pooling
 from gape.nn.learnable.automaton import DenseTransition, DiagonalTransition, LearnableAutomaton
-from gape.nn.learnable.basis import WalkBasis, walk_basis
 from gape.nn.learnable.encoder import GAPEEncoder, WalkInput
 from gape.nn.learnable.layer import GAPE
 from gape.nn.scaling import FeatureScaling
 from gape.nn.spectral_attention import SpectralAttention
+from gape.solvers.walk_basis import WalkBasis, walk_basis
 
 __all__ = [
     "GAPE",

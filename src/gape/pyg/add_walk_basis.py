@@ -11,8 +11,8 @@ from torch_geometric.data.datapipes import functional_transform
 from gape._internal.validation import whole_number
 from gape.graph.graph import Graph
 from gape.graph.walk_matrix import NAMES, MatrixName
-from gape.nn.learnable.basis import GRAPH_FIELDS, PREFIX, walk_basis
 from gape.pyg.base import GraphTransform
+from gape.solvers.walk_basis import GRAPH_FIELDS, PREFIX, walk_basis
 
 
 @functional_transform("add_walk_basis")

@@ -12,6 +12,7 @@ from gape.solvers.series import Series
 from gape.solvers.solution import AlgebraicOnlyWarning, LeastSquaresWarning, Solution, SolveError, Status
 from gape.solvers.solve import prepare, solve
 from gape.solvers.spectral import Spectral
+from gape.solvers.walk_basis import WalkBasis, walk_basis
 
 __all__ = [
     "AlgebraicOnlyWarning",
@@ -31,6 +32,8 @@ __all__ = [
     "Solver",
     "Spectral",
     "Status",
+    "WalkBasis",
     "prepare",
     "solve",
+    "walk_basis",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -62,59 +62,48 @@ class Basis(Solver):
 
     @classmethod
     def from_rows(
-        cls,
-        adjacency: Adjacency,
-        vectors: Tensor,
-        h: Tensor,
-        scale: Tensor | None = None,
-        *,
-        labels: Tensor | None = None,
-        num_labels: int = 1,
-        channels: int = 1,
+        cls, adjacency: Adjacency, vectors: Tensor, h: Tensor, scale: Tensor | None, *, complete: bool
     ) -> Basis:
         """Build a basis from unpadded rows, as :meth:`rows` returns them and PyG batches them; in double precision.
 
         Args:
             adjacency: of the graphs; its edges are not used.
             vectors: ``[n, J]``, columns of V.
-            h: ``[graphs, J]``, or ``[graphs, J, J]`` if H is not diagonal.
+            h: ``[graphs, J]``, or ``[graphs, J, J]`` if H is triangular.
             scale: ``[n]`` vector c.
-            labels: ``[n]`` node labels, if there are several.
-            num_labels: number of labels.
-            channels: number of systems per graph that share V and H.
+            complete: whether V spans the whole space of each graph.
         """
         dtype = torch.complex128 if vectors.is_complex() else torch.float64
-        padding = Padding(adjacency)
-        padded = padding.pad(vectors.to(dtype)).mT.unsqueeze(1)
-        indicator = torch.ones(adjacency.num_nodes, 1, dtype=torch.float64, device=vectors.device)
-        if num_labels > 1:
-            assert labels is not None
-            indicator = torch.nn.functional.one_hot(labels, num_labels).to(torch.float64)
-        if scale is not None:
-            scale = scale.to(torch.float64)
-            indicator = indicator / scale.unsqueeze(1)
+        padded = Padding(adjacency).pad(vectors.to(dtype)).mT.unsqueeze(1)
         h = h.to(dtype).unsqueeze(1)
-        h = h.expand(len(h), channels, *h.shape[2:])
-        zero = torch.zeros(len(h), channels, dtype=torch.float64, device=h.device)
+        ones = torch.ones(adjacency.num_nodes, 1, dtype=torch.float64, device=h.device)
+        scale = None if scale is None else scale.to(torch.float64)
+        zero = torch.zeros(len(h), 1, dtype=torch.float64, device=h.device)
         return cls(
-            solver="given",
+            solver="rows",
             adjacency=adjacency,
             vectors=padded,
             h=h,
-            coordinates=padded.conj() @ padding.pad(indicator).unsqueeze(1).to(dtype),
-            labels=torch.arange(num_labels, device=h.device),
-            form="diagonal" if h.dim() == 3 else "dense",
+            coordinates=indicator_coordinates(padded, ones, adjacency, scale),
+            labels=torch.zeros(1, dtype=torch.int64, device=h.device),
+            form="diagonal" if h.dim() == 3 else "triangular",
             remainder=zero,
             last=None,
             scale=scale,
             radius=zero[:, 0] + 1.0,
             radius_exact=False,
-            complete=False,
+            complete=complete,
         )
 
     def rows(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """Vectors ``[n, J]``, H ``[graphs, …]`` and scale ``[n]`` without padding, of a basis with one channel."""
         return self.padding.unpad(self.vectors[:, 0].mT), self.h[:, 0], self.scale
+
+    def with_labels(self, labels: Tensor, count: int) -> Basis:
+        """The same basis for other node labels, ``[n]`` integers below ``count``; it has to be complete."""
+        indicator = torch.nn.functional.one_hot(labels, count).to(torch.float64)
+        coordinates = indicator_coordinates(self.vectors, indicator, self.adjacency, self.scale)
+        return replace(self, coordinates=coordinates, labels=torch.arange(count, device=labels.device))
 
     @property
     def name(self) -> str:
@@ -262,8 +251,13 @@ class Basis(Solver):
 
 def whole_space_coordinates(vectors: Tensor, equation: Equation, scale: Tensor | None) -> Tensor:
     """Label indicators in a complete basis: ``[graphs, 1, J, labels]`` from ``vectors`` ``[graphs, 1, J, n_max]``."""
-    indicator = equation.indicator if scale is None else equation.indicator / scale.unsqueeze(1)
-    padded = Padding(equation.adjacency).pad(indicator).unsqueeze(1)
+    return indicator_coordinates(vectors, equation.indicator, equation.adjacency, scale)
+
+
+def indicator_coordinates(vectors: Tensor, indicator: Tensor, adjacency: Adjacency, scale: Tensor | None) -> Tensor:
+    """``Vᴴ diag(1/c)`` times ``indicator`` ``[n, labels]``, as above."""
+    indicator = indicator if scale is None else indicator / scale.unsqueeze(1)
+    padded = Padding(adjacency).pad(indicator).unsqueeze(1)
     return vectors.conj() @ padded.to(vectors.dtype)
 
 
@@ -276,12 +270,14 @@ class GraphBasis:
         matrix: the walk matrix by name.
         labels: number of node labels followed.
         parts: one basis for each of ``graph.parts``.
+        unit_radius: ``[graphs]``, what each graph's walk matrix was divided by; ``None`` if it was not.
     """
 
     graph: Graph
     matrix: str
     labels: int
     parts: tuple[Basis, ...]
+    unit_radius: Tensor | None = None
 
     def check(self, automaton: Automaton, graph: Graph, matrix: str) -> None:
         """Raise if the basis is not one for this automaton, graph and matrix."""
@@ -292,18 +288,25 @@ class GraphBasis:
                 f"the basis follows {self.labels} labels, the automaton has {automaton.labels}: "
                 f"prepare it with labels={automaton.labels}"
             )
-        if matrix != self.matrix:
-            raise ValueError(f"the basis is for matrix={self.matrix!r}, the solve asks for {matrix!r}")
+        if self.unit_radius is not None:
+            raise ValueError("the basis is for walk matrices of unit radius; prepare it without unit_radius")
+        self.check_graph(graph, matrix, "labels")
         mine = self.graph
-        if graph is not mine and not all(
-            _same(getattr(graph, name), getattr(mine, name)) for name in ("ptr", "edge_index", "edge_weight", "labels")
-        ):
-            raise ValueError(f"the basis is for {mine!r}, the solve is on {graph!r}: prepare it for this graph")
         if _learned(mine) or (torch.is_grad_enabled() and _learned(graph)):
             raise ValueError(
                 f"edge_weight of {graph!r} requires gradients, and a basis is computed for fixed weights; "
                 "leave basis out, or detach the weights"
             )
+
+    def check_graph(self, graph: Graph, matrix: str, *more: str) -> None:
+        """Raise if the basis is for another matrix or graph; ``more``: fields to compare beside edges and weights."""
+        if matrix != self.matrix:
+            raise ValueError(f"the basis is for matrix={self.matrix!r}, got matrix={matrix!r}: prepare it for this one")
+        mine = self.graph
+        if graph is not mine and not all(
+            _same(getattr(graph, name), getattr(mine, name)) for name in ("ptr", "edge_index", "edge_weight", *more)
+        ):
+            raise ValueError(f"the basis is for {mine!r}, got {graph!r}: prepare it for this graph")
 
     def __repr__(self) -> str:
         dimension = max((part.dimension for part in self.parts), default=0)

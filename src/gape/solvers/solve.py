@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +14,7 @@ from gape._internal.validation import check_at_least
 from gape.automaton import Automaton
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
+from gape.graph.spectral_radius import unit_walk, walk_radius
 from gape.solvers.auto import Auto
 from gape.solvers.base import Result, Solver
 from gape.solvers.basis import GraphBasis
@@ -107,7 +109,12 @@ def solve(
 
 
 def prepare(
-    graph: Any, *, solver: Solver | None = None, matrix: str = "adjacency", labels: int | None = None
+    graph: Any,
+    *,
+    solver: Solver | None = None,
+    matrix: str = "adjacency",
+    labels: int | None = None,
+    unit_radius: bool = False,
 ) -> GraphBasis:
     """Compute the bases of the graphs' walk matrices once, to solve (or learn) many automata on them.
 
@@ -117,6 +124,7 @@ def prepare(
             exact for graphs up to that size; on larger ones the certificate of each solve tells if it was enough.
         matrix: the walk matrix.
         labels: number of node labels; as many as ``graph.labels`` shows if ``None``.
+        unit_radius: divide each graph's walk matrix by its spectral radius, as :class:`gape.nn.GAPE` does.
 
     Example:
         >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
@@ -134,8 +142,16 @@ def prepare(
     check_fit(probe, graph)
     # Leave inference mode: a basis has to be fit for training.
     with torch.inference_mode(False), torch.no_grad():
-        parts = tuple(solver.basis(Equation.of(probe, part, matrix)) for part in graph.parts)
-    return GraphBasis(graph, matrix, labels, parts)
+        equations = [Equation.of(probe, part, matrix) for part in graph.parts]
+        radius = None
+        if unit_radius:
+            radius = walk_radius(graph, matrix)
+            each = torch.split(radius, [part.num_graphs for part in graph.parts])
+            equations = [
+                replace(equation, walk=unit_walk(part, matrix, own), graph=None)
+                for equation, part, own in zip(equations, graph.parts, each, strict=True)
+            ]
+        return GraphBasis(graph, matrix, labels, tuple(solver.basis(equation) for equation in equations), radius)
 
 
 def _check_settings(automaton: Automaton, solver: Solver | None, on_singular: str) -> None:

@@ -13,10 +13,10 @@ import torch
 from gape import encodings
 from gape.encodings import RandomWalk
 from gape.nn.encoders import LinearEncoder
-from gape.nn.learnable.basis import WalkBasis
 from gape.nn.learnable.encoder import GAPEEncoder, WalkInput
 from gape.nn.learnable.layer import GAPE
 from gape.nn.scaling import Scaling
+from gape.solvers.walk_basis import WalkBasis
 
 EncoderKind = Literal["none", "linear", "signed", "spectral", "degree-distance", "learned"]
 

@@ -14,8 +14,8 @@ from gape.graph.graph import Graph
 from gape.nn.attention.multi_head import fit_bias
 from gape.nn.attention.pattern import AttentionPattern
 from gape.nn.encoders import Encoder
-from gape.nn.learnable.basis import WalkBasis
 from gape.nn.learnable.layer import GAPE
+from gape.solvers.walk_basis import WalkBasis
 
 
 @dataclass(frozen=True, eq=False)

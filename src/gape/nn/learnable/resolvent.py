@@ -20,14 +20,11 @@ general solver.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from gape.graph.adjacency import Adjacency
-from gape.graph.batching import Padding
-from gape.nn.learnable.basis import WalkBasis
 from gape.solvers.basis import Basis
 from gape.solvers.gradient import BasisSystem, stein_solve
 
@@ -37,38 +34,40 @@ class ResolventRuns:
     """Sum runs of all lengths on a batch of graphs, in the coordinates of its basis.
 
     Args:
-        adjacency: which nodes belong to which graph; the edges are not used.
-        basis: with vectors.
+        basis: of walk matrices of unit radius.
         labels: ``[n]``, ``None`` if there is only one.
         damping: bound of ‖μ‖₂.
     """
 
-    adjacency: Adjacency
-    basis: WalkBasis
+    basis: Basis
     labels: Tensor | None
     damping: float
 
     def node(self, transition: Tensor, initial: Tensor) -> Tensor:
         """Return ``[n, k]``: runs from anywhere into each node, for μ ``[k, k]`` and α ``[k, m]``, in float64."""
-        basis = self._basis(channels=1, labels=initial.shape[1])
+        basis = self.basis if self.labels is None else self.basis.with_labels(self.labels, initial.shape[1])
         y = stein_solve(transition, basis.project(initial), None, self._system(basis))
         return basis.expand(y)
 
     def closed(self, transition: Tensor, initial: Tensor) -> Tensor:
         """Return ``[n, k]``: runs from each node back to itself."""
-        padding, vectors = self._padded()
-        table = padding.unpad(vectors.square() @ self._resolvents(transition, initial))
-        return self._of_label(table, initial)
+        table = self.basis.padding.unpad(self._vectors.square() @ self._resolvents(transition, initial))
+        if self.labels is None:
+            return table
+        return (self._start_weights(initial).unsqueeze(1) @ _split(table, len(initial))).squeeze(1)
 
     def pair(self, transition: Tensor, initial: Tensor, mix: Tensor) -> Tensor:
         """Return ``[graphs, heads, n, n]`` for ``mix`` ``[heads, k]``: row v, column u holds the runs u → v."""
-        padding, vectors = self._padded()
+        padding = self.basis.padding
+        # Eigenvectors of eigenvalue 0 may have entries in padding, which elsewhere are never read.
+        real = padding.pad(torch.ones(self.basis.adjacency.num_nodes, 1, dtype=torch.float64, device=mix.device))
+        vectors = self._vectors * real
         graphs, n, _ = vectors.shape
         mixed = _split(self._resolvents(transition, initial), len(transition)) @ mix.T
         if self.labels is None:
             start = mixed.squeeze(2).unsqueeze(1)
         else:
-            start = torch.einsum("gua,gjah->gujh", padding.pad(self._weights(initial)), mixed)
+            start = torch.einsum("gua,gjah->gujh", padding.pad(self._start_weights(initial)), mixed)
         # [graph, head, from u, j], then to every v. Summing over states first avoids n × n × k numbers.
         start = (vectors.unsqueeze(-1) * start).permute(0, 3, 1, 2)
         table = vectors.unsqueeze(1) @ start.mT
@@ -78,69 +77,31 @@ class ResolventRuns:
             table = table * (c.unsqueeze(2) / c.unsqueeze(1)).unsqueeze(1)
         return table.reshape(graphs, len(mix), n, n)
 
+    @property
+    def _vectors(self) -> Tensor:
+        """``[graphs, n_max, J]``."""
+        return self.basis.vectors[:, 0].mT
+
     def _system(self, basis: Basis) -> BasisSystem:
         # Ritz values of a directed graph may lie outside the unit disc, so these use the general solver.
         return SmithSystem(basis, self.damping) if basis.form == "diagonal" else BasisSystem(basis)
 
-    def _padded(self) -> tuple[Padding, Tensor]:
-        padding = Padding(self.adjacency)
-        assert self.basis.vectors is not None
-        return padding, padding.pad(self.basis.vectors.to(torch.float64))
-
     def _resolvents(self, transition: Tensor, initial: Tensor) -> Tensor:
         """Apply (I - θ_jμ)⁻¹ to each label's α, or to each state if those are fewer: ``[graphs, J, starts · k]``."""
         starts = initial.T if initial.shape[1] <= len(initial) else torch.eye(len(initial), device=initial.device)
-        basis = self._basis(channels=len(starts), labels=1)
-        graphs, dimension = len(basis.h), basis.h.shape[-1]
-        source = starts.to(torch.float64)[:, None].expand(graphs, -1, dimension, -1).flatten(0, 1)
-        y = stein_solve(transition, source, None, self._system(basis))
+        graphs, dimension = len(self.basis.h), self.basis.dimension
+        # One system per graph and start, which share Θ.
+        basis = replace(self.basis, h=self.basis.h.expand(-1, len(starts), -1))
+        rhs = starts.to(torch.float64)[:, None].expand(graphs, -1, dimension, -1).flatten(0, 1)
+        y = stein_solve(transition, rhs, None, self._system(basis))
         return y.reshape(graphs, len(starts), dimension, -1).transpose(1, 2).flatten(2)
 
-    def _weights(self, initial: Tensor) -> Tensor:
+    def _start_weights(self, initial: Tensor) -> Tensor:
         """Return ``[n, starts]``: α of each node as a combination of the starts of :meth:`_resolvents`."""
         assert self.labels is not None
         if initial.shape[1] <= len(initial):
             return torch.nn.functional.one_hot(self.labels, initial.shape[1]).to(torch.float64)
         return initial.T[self.labels]
-
-    def _of_label(self, table: Tensor, initial: Tensor) -> Tensor:
-        if initial.shape[1] == 1:
-            return table
-        return (self._weights(initial).unsqueeze(1) @ _split(table, len(initial))).squeeze(1)
-
-    def _basis(self, channels: int, labels: int) -> Basis:
-        """Pad the basis for the solvers, with ``channels`` systems per graph that share their H."""
-        own = self.basis
-        assert own.vectors is not None
-        assert own.spectrum is not None
-        real = not own.vectors.is_complex()
-        dtype = torch.float64 if real else torch.complex128
-        padding = Padding(self.adjacency)
-        vectors = padding.pad(own.vectors.to(dtype)).mT.unsqueeze(1)
-        scale = None if own.scale is None else own.scale.to(torch.float64)
-        ones = torch.ones(self.adjacency.num_nodes, 1, dtype=torch.float64, device=vectors.device)
-        if labels > 1:
-            assert self.labels is not None
-            ones = torch.nn.functional.one_hot(self.labels, labels).to(torch.float64)
-        indicator = padding.pad(ones if scale is None else ones / scale.unsqueeze(1)).unsqueeze(1)
-        h = own.spectrum.to(dtype).unsqueeze(1)
-        h = h.expand(len(h), channels, *h.shape[2:])
-        zero = torch.zeros(len(h), channels, dtype=torch.float64, device=h.device)
-        return Basis(
-            solver="learnable",
-            adjacency=self.adjacency,
-            vectors=vectors,
-            h=h,
-            coordinates=vectors.conj() @ indicator.to(dtype),
-            labels=torch.arange(labels, device=h.device),
-            form="diagonal" if h.dim() == 3 else "dense",
-            remainder=zero,
-            last=None,
-            scale=scale,
-            radius=zero[:, 0] + 1.0,
-            radius_exact=False,
-            complete=False,
-        )
 
 
 def _split(x: Tensor, states: int) -> Tensor:

@@ -5,22 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from gape.graph.batching import Padding
 from gape.graph.graph import Graph
 from gape.graph.spectral_radius import unit_walk, walk_radius
-from gape.graph.walk_matrix import NAMES, WalkMatrix
+from gape.graph.walk_matrix import WalkMatrix
 from gape.nn.learnable.automaton import LearnableAutomaton
-from gape.nn.learnable.basis import (
-    GRAPH_FIELDS,
-    WalkBasis,
-    enough_vectors,
-    graph_edges,
-    graph_weight,
-    return_weights,
-    walk_basis,
-)
 from gape.nn.learnable.lengths import (
     Steps,
     closed_by_length,
@@ -30,8 +22,10 @@ from gape.nn.learnable.lengths import (
     weights_by_length,
 )
 from gape.nn.learnable.resolvent import ResolventRuns
+from gape.solvers.basis import GraphBasis
 from gape.solvers.equation import Equation
 from gape.solvers.gradient import MAX_DENSE_ADJOINT_NODES, EdgeSystem, stein_solve
+from gape.solvers.walk_basis import WalkBasis, enough_vectors, return_weights, unit_basis
 
 
 class GraphRuns:
@@ -52,7 +46,7 @@ class GraphRuns:
         machine: LearnableAutomaton,
         matrix: str,
         length: int | None,
-        basis: WalkBasis | None,
+        basis: WalkBasis | GraphBasis | None,
         memory: float,
     ) -> None:
         self.graph, self.machine, self.matrix, self.length, self.memory = graph, machine, matrix, length, memory
@@ -72,9 +66,8 @@ class GraphRuns:
         directed = self.precomputed is None and self._directed
         if self.machine.typed or (directed and int(self.graph.sizes.max()) > MAX_DENSE_ADJOINT_NODES):
             return self._fixed_point(transition, initial).unsqueeze(1)
-        basis = self._basis(complete=directed or self.labels is not None)
-        runs = ResolventRuns(self.graph.adjacency, basis, self.labels, self._damping)
-        return runs.node(transition, initial).unsqueeze(1)
+        parts = self._resolvent_runs(self._basis(complete=directed or self.labels is not None))
+        return torch.cat([runs.node(transition, initial) for runs in parts]).unsqueeze(1)
 
     def closed(self) -> Tensor:
         """Return ``[n, T or 1, k]``: runs from each node back to itself."""
@@ -89,8 +82,8 @@ class GraphRuns:
             # A product of two numbers loses nothing by rounding first, and n · T · k of them are many.
             weights = weights_by_length(transition, initial, self.length).to(self.machine.dtype)
             return closed_by_length(self._returns(self.length).to(self.machine.dtype), weights, self.labels)
-        runs = ResolventRuns(self.graph.adjacency, self._symmetric_basis("closed"), self.labels, self._damping)
-        return runs.closed(transition, initial).unsqueeze(1)
+        parts = self._resolvent_runs(self._symmetric_basis("closed"))
+        return torch.cat([runs.closed(transition, initial) for runs in parts]).unsqueeze(1)
 
     def pair(self, mix: Tensor) -> Tensor:
         """Return ``[graphs, heads, n, n]`` for ``mix`` ``[heads, T · k]``: row v, column u holds the runs u → v."""
@@ -99,12 +92,12 @@ class GraphRuns:
         if self.graph.num_nodes == 0:
             return mix.sum(1)[:, None, None] * mix.new_zeros(self.graph.num_graphs, 1, 0, 0)
         if self.length is None:
-            runs = ResolventRuns(self.graph.adjacency, self._symmetric_basis("pair"), self.labels, self._damping)
-            return runs.pair(transition, initial, mix)
+            parts = self._resolvent_runs(self._symmetric_basis("pair"))
+            tables, n = [runs.pair(transition, initial, mix) for runs in parts], int(self.graph.sizes.max())
+            return torch.cat([F.pad(table, [0, n - table.shape[3], 0, n - table.shape[2]]) for table in tables])
         labels = None if self.labels is None else Padding(self.graph.adjacency).pad(self.labels)
-        return pair_by_length(
-            self._walk.dense().detach(), weights_by_length(transition, initial, self.length), mix, labels
-        )
+        weights = weights_by_length(transition, initial, self.length)
+        return pair_by_length(self._walk.dense().detach(), weights, mix, labels)
 
     @property
     def _damping(self) -> float:
@@ -116,11 +109,11 @@ class GraphRuns:
 
     @cached_property
     def _walk(self) -> WalkMatrix:
-        radius = (
-            walk_radius(self.graph, self.matrix)
-            if self.precomputed is None
-            else self.precomputed.radius.to(torch.float64)
-        )
+        """The walk matrix of unit radius."""
+        if self.precomputed is None:
+            radius = walk_radius(self.graph, self.matrix)
+        else:
+            radius = _radius(self.precomputed).to(torch.float64)
         return unit_walk(self.graph, self.matrix, radius)
 
     @cached_property
@@ -129,7 +122,8 @@ class GraphRuns:
         return Steps.of(self._walk, kind, self.machine.by_edge, self.machine.dtype)
 
     def _returns(self, length: int) -> Tensor:
-        if self.precomputed is None:
+        """Return weights (Aᵗ)_vv, ``[n, T]``."""
+        if not isinstance(self.precomputed, WalkBasis):
             return return_weights(self._walk, length)
         known = self.precomputed.returns
         if known is None or known.shape[1] < length:
@@ -139,30 +133,48 @@ class GraphRuns:
             )
         return known[:, :length].to(torch.float64)
 
-    def _basis(self, complete: bool) -> WalkBasis:
-        enough = min(int(self.graph.sizes.max()), enough_vectors(self._damping))
-        if self.precomputed is None:
-            return walk_basis(self.graph, self.matrix, vectors=None if complete else enough, complete=complete)
-        vectors, whole = self.precomputed.vectors, self.precomputed.complete
-        if vectors is None or whole is None or (complete and not bool(whole.all())):
-            what = "a complete basis (several labels, closed or pair readout)" if complete else "vectors"
-            raise ValueError(f"the basis lacks {what}; use AddWalkBasis(**layer.basis_settings)")
-        if not complete and vectors.shape[1] < enough and not bool(whole.all()):
-            raise ValueError(
-                f"the basis has {vectors.shape[1]} vectors and damping={self._damping} needs {enough} to be exact; use "
-                "AddWalkBasis(**layer.basis_settings)"
-            )
-        return self.precomputed
+    def _resolvent_runs(self, basis: GraphBasis) -> list[ResolventRuns]:
+        """Split the labels by the parts of the basis."""
+        sizes = [part.adjacency.num_nodes for part in basis.parts]
+        labels = [None] * len(sizes) if self.labels is None else torch.split(self.labels, sizes)
+        return [ResolventRuns(part, own, self._damping) for part, own in zip(basis.parts, labels, strict=True)]
 
-    def _symmetric_basis(self, readout: str) -> WalkBasis:
+    def _basis(self, complete: bool) -> GraphBasis:
+        """Return the precomputed basis if it is sufficient, or compute one."""
+        largest = int(self.graph.sizes.max())
+        enough = min(largest, enough_vectors(self._damping))
+        basis = self.precomputed
+        if basis is None:
+            return unit_basis(self.graph, self.matrix, vectors=largest if complete else enough, complete=complete)
+        if isinstance(basis, WalkBasis):
+            if basis.vectors is None:
+                raise ValueError("the basis lacks vectors; use AddWalkBasis(**layer.basis_settings)")
+            basis = basis.padded(self.graph)
+        if all(part.complete for part in basis.parts):
+            return basis
+        if complete:
+            raise ValueError(
+                "the basis lacks vectors: several labels, closed and pair readouts need a complete basis; use "
+                "AddWalkBasis(**layer.basis_settings), or gape.prepare with Spectral()"
+            )
+        dimension = min(part.dimension for part in basis.parts)
+        if dimension < enough and any(part.last is None or bool(part.remainder.any()) for part in basis.parts):
+            raise ValueError(
+                f"the basis has {dimension} vectors and damping={self._damping} needs {enough} to be exact; use "
+                "AddWalkBasis(**layer.basis_settings), or gape.prepare with more Krylov steps"
+            )
+        return basis
+
+    def _symmetric_basis(self, readout: str) -> GraphBasis:
+        """Return a basis of eigenvectors."""
         if self.precomputed is None and self._directed:
             raise ValueError(
                 f"runs of all lengths with readout={readout!r} need graphs that are undirected and, unless "
                 f"matrix='adjacency', without negative weights, got {self.graph!r}; give a length"
             )
         basis = self._basis(complete=True)
-        if basis.spectrum is not None and basis.spectrum.dim() != 2:
-            raise ValueError(f"the basis is for directed graphs, which readout={readout!r} has only with a length")
+        if any(part.form != "diagonal" for part in basis.parts):
+            raise ValueError(f"the basis is for directed graphs, for which readout={readout!r} needs a length")
         return basis
 
     def _stepwise(self, transition: Tensor, initial: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -215,38 +227,25 @@ def check_graph(graph: Graph, machine: LearnableAutomaton) -> None:
             raise ValueError(f"{name} must lie below {count}, got {int(values[at])} at {place} {at}")
 
 
-def check_basis(basis: WalkBasis, graph: Graph, matrix: str) -> None:
-    """Check that the basis belongs to this walk matrix and, as far as digests can tell, to these graphs."""
-    if not isinstance(basis, WalkBasis):
-        raise ValueError(f"basis must be a WalkBasis, such as WalkBasis.of(data), got {type(basis).__name__}")
-    if basis.matrix.numel() and bool((basis.matrix != NAMES.index(matrix)).any()):
-        found = NAMES[int(basis.matrix[basis.matrix != NAMES.index(matrix)][0])]
-        raise ValueError(f"the basis is for matrix={found!r}, the layer has matrix={matrix!r}")
-    rows = {name: len(value) for name, value in basis.tensors().items()}
-    graphs = {number for name, number in rows.items() if name in GRAPH_FIELDS}
-    nodes = {number for name, number in rows.items() if name not in GRAPH_FIELDS}
-    if graphs != {graph.num_graphs} or nodes - {graph.num_nodes}:
-        raise ValueError(f"the basis is for other graphs: its rows are {rows}, the graphs are {graph!r}")
-    if basis.digest is not None and len(other := (basis.digest != graph_edges(graph)).nonzero()):
+def check_basis(basis: WalkBasis | GraphBasis, graph: Graph, matrix: str) -> None:
+    """Check that the basis belongs to this walk matrix and to these graphs."""
+    if isinstance(basis, WalkBasis):
+        basis.check(graph, matrix)
+    elif isinstance(basis, GraphBasis):
+        basis.check_graph(graph, matrix)
+        if basis.unit_radius is None or any(part.vectors.shape[1] > 1 for part in basis.parts):
+            raise ValueError(
+                f"a learnable automaton walks on matrices of unit radius, got {basis!r}; use "
+                "gape.prepare(..., labels=1, unit_radius=True)"
+            )
+    else:
         raise ValueError(
-            f"the basis is for other edges than those of graph {int(other[0])}, or for another order of its nodes; "
-            "compute it from the edges as they are now, and give each batch its own"
+            "basis must be a WalkBasis, such as WalkBasis.of(data), or a result of gape.prepare, "
+            f"got {type(basis).__name__}"
         )
-    if basis.weight is not None:
-        _check_weight(basis.weight, graph)
 
 
-def _check_weight(weight: torch.Tensor, graph: Graph) -> None:
-    known, actual = weight.to(torch.float64), graph_weight(graph)
-    # Either of them may have been rounded.
-    dtypes = [weight.dtype] if graph.edge_weight is None else [weight.dtype, graph.edge_weight.dtype]
-    rounding = max(1e-6, *(4 * torch.finfo(dtype).eps for dtype in dtypes if dtype.is_floating_point))
-    other = (~torch.isclose(actual, known, rtol=rounding, atol=0.0)).nonzero()
-    if len(other):
-        at = int(other[0, 0])
-        there, here = (" and ".join(f"{part:g}" for part in side[at].tolist() if part) or 0 for side in (known, actual))
-        hint = "edge_weight, too" if graph.edge_weight is None else "the same edge_weight"
-        raise ValueError(
-            f"the basis is for other weights: those of graph {at} add up to {there} there and to {here} here; give "
-            f"{hint}, or compute the basis from the edges as they are now"
-        )
+def _radius(basis: WalkBasis | GraphBasis) -> Tensor:
+    radius = basis.radius if isinstance(basis, WalkBasis) else basis.unit_radius
+    assert radius is not None
+    return radius

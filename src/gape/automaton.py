@@ -93,7 +93,7 @@ class Automaton:
     final: Tensor | None = None
     starting: tuple[int, ...] | None = None
     transition_by: Literal["node", "edge"] = "node"
-    # How a named constructor was called, so that the repr can say it.
+    # The call of a named constructor, for the repr.
     made_by: str = field(default="", kw_only=True)
     _dtype: torch.dtype = field(init=False)
 
@@ -137,7 +137,7 @@ class Automaton:
             object.__setattr__(self, name, tensor)
 
     def _fit(self, name: str, tensor: Tensor) -> Tensor:
-        """One of the weights as runs need it: in the automaton's dtype, α zero outside the starting states."""
+        """Cast to the common dtype, and set α to zero outside the starting states."""
         tensor = tensor.to(self.dtype)
         if name != "initial" or self.starting is None:
             return tensor
@@ -145,7 +145,7 @@ class Automaton:
         allowed[list(self.starting)] = True
         return tensor * allowed
 
-    # ------------------------------------------------------------------ what it is
+    # ------------------------------------------------------------------ properties
 
     @property
     def states(self) -> int:
@@ -159,7 +159,7 @@ class Automaton:
 
     @property
     def typed(self) -> bool:
-        """Whether the transition depends on a node label or an edge type."""
+        """True if the transition depends on a node label or an edge type."""
         return bool(vars(self)["transition"].dim() == 3)
 
     @property
@@ -200,7 +200,7 @@ class Automaton:
         digest = hashlib.sha256(text.encode())
         for name, tensor in self._tensors().items():
             digest.update(f"{name}{list(tensor.shape)}".encode())
-            # + 0 turns -0.0 into 0.0: what is equal has the same digest.
+            # + 0 turns -0.0 into 0.0, so that equal weights have equal digests.
             digest.update((tensor.detach().cpu() + 0.0).contiguous().numpy().tobytes())
         return digest.hexdigest()[:16]
 
@@ -217,7 +217,7 @@ class Automaton:
         return f"Automaton({', '.join(parts)})"
 
     def to(self, device: torch.device | torch.dtype | str | None = None, dtype: torch.dtype | None = None) -> Automaton:
-        """The same automaton on another device or in another floating-point type; copies of weights do not follow.
+        """Return the automaton on another device or in another floating-point type.
 
         Example:
             >>> Automaton.katz(0.5).to(dtype=torch.float32).dtype

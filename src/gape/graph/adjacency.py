@@ -155,7 +155,7 @@ class Adjacency:
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether A equals its transpose.
+        """True if A equals its transpose.
 
         With weights: sorts the edges and their reverses and compares. Without: compares ``rᵀAq`` with ``qᵀAr`` in every
         graph, in exact arithmetic, for hashed integer vectors r and q. An asymmetric graph passes with probability

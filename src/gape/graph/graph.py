@@ -140,7 +140,7 @@ class Graph:
 
     @property
     def undirected(self) -> bool:
-        """Whether every edge has its reverse with the same weight."""
+        """True if every edge has its reverse with the same weight."""
         return self.adjacency.symmetric
 
     def walk(self, name: str = "adjacency") -> WalkMatrix:

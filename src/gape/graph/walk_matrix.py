@@ -67,7 +67,7 @@ class WalkMatrix:
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether the matrix equals its transpose by construction, whatever the degrees.
+        """True if the matrix equals its transpose by construction, whatever the degrees.
 
         D⁻¹A of a regular graph also happens to be symmetric; that is left to :attr:`similarity`.
         """
@@ -156,14 +156,14 @@ class WalkMatrix:
 
     @cached_property
     def nonnegative(self) -> bool:
-        """Whether no entry is negative; coinciding entries count one by one."""
+        """True if no entry is negative; coinciding entries count one by one."""
         if self.sign > 0 and not self.adjacency.weighted:
             return True
         return bool((self.entries()[2] >= 0).all())
 
     @cached_property
     def acyclic(self) -> bool:
-        """Whether no graph of the batch has a cycle."""
+        """True if no graph of the batch has a cycle."""
         if self.adjacency.edge_index.shape[1] == 0:
             return self.diagonal is None
         return bool(self.acyclic_graphs.all())

@@ -3,6 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.linalg
 import torch
 from torch_geometric.data import Batch, Data
 
@@ -33,6 +34,32 @@ def test_presets_are_what_the_paper_says(name):
     assert machine.labels == (20 if name.endswith("20") else 200 if name.endswith("max") else 1)
     if "2star" in name:
         torch.testing.assert_close(machine.initial.sum(0), torch.ones(machine.labels, dtype=F64))
+
+
+@ignore_algebraic
+@pytest.mark.parametrize("name", ["gape", "gape-star", "gape-star-20"])
+def test_released_equation_is_what_the_authors_code_solves_on_csl(name):
+    # TᵀP − PA = TᵀC with T = μᵀ, by SciPy. A transposed is A.
+    graph = random_graph(9, 0.3, seed=2)
+    right = make(name, states=5)
+    solution = make(name, states=5, equation="released", dtype=F64).solve(graph)
+    machine, labels = right.automaton, right.labelled(graph).labels
+    initial = machine.initial[:, labels] if labels is not None else machine.initial.expand(-1, graph.num_nodes)
+    adjacency = np.zeros((graph.num_nodes,) * 2)
+    adjacency[tuple(graph.edge_index.numpy())] = 1
+    transition = machine.transition.numpy()  # Tᵀ
+    expected = scipy.linalg.solve_sylvester(transition, -adjacency, transition @ initial.numpy())
+    torch.testing.assert_close(solution.weights, torch.from_numpy(expected.T), rtol=1e-7, atol=1e-9)
+
+
+def test_released_equation_turns_damping_upside_down():
+    graph = random_graph(9, 0.3, seed=2)
+    with pytest.warns(AlgebraicOnlyWarning):
+        released = GAPE(states=5, damping=0.02, equation="released", dtype=F64).compute(graph)
+    with pytest.warns(AlgebraicOnlyWarning):
+        torch.testing.assert_close(released, GAPE(states=5, damping=50.0, dtype=F64).compute(graph))
+    with pytest.raises(ValueError, match=r"equation=.released. inverts the transition matrix: .* above 0, got 0"):
+        GAPE(damping=0.0, equation="released")
 
 
 @ignore_algebraic

@@ -26,6 +26,7 @@ from gape.solvers.solution import OnSingular, ReadoutName
 Transition = Literal["orthogonal", "stochastic"]
 Initial = Literal["normal", "orthogonal", "softmax_states", "softmax_nodes"]
 LabelsFrom = Literal["one", "random", "index", "degree", "given"]
+EquationName = Literal["paper", "released"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class GAPE(Encoding):
         matrix: name of the walk matrix A, see :mod:`gape.graph.walk_matrix`.
         readout: "node", runs from anywhere into the node; "closed", runs that return to where they began; "pair",
             runs between all pairs, n × n × k.
+        equation: "paper", P = μᵀPA + αℓ, or "released": the authors' code for CSL, which uses the transpose of μᵀ for
+            its inverse and so has μ⁻ᵀ in the place of μ. With an orthogonal transition the damping then is 1/γ.
         on_singular: "raise" if the equation has no solution, or "least_squares" for the least-squares solution of
             minimum norm.
         seed: of the automaton and of random labels.
@@ -77,6 +80,7 @@ class GAPE(Encoding):
     labelling: LabelsFrom = "one"
     matrix: MatrixName = "adjacency"
     readout: ReadoutName = "node"
+    equation: EquationName = "paper"
     on_singular: OnSingular = "raise"
     seed: int = 0
     memory: float = 4.0
@@ -89,9 +93,14 @@ class GAPE(Encoding):
         check_one_of(get_args(LabelsFrom), labelling=self.labelling)
         check_one_of(get_args(MatrixName), matrix=self.matrix)
         check_one_of(get_args(ReadoutName), readout=self.readout)
+        check_one_of(get_args(EquationName), equation=self.equation)
         check_one_of(get_args(OnSingular), on_singular=self.on_singular)
         if not 0 <= self.damping < float("inf"):
             raise ValueError(f"damping must be a number of at least 0, got {self.damping!r}")
+        if self.equation == "released" and not self.damping > 0:
+            raise ValueError(
+                f"equation='released' inverts the transition matrix: damping must be above 0, got {self.damping!r}"
+            )
         if (self.labels == 1) != (self.labelling == "one"):
             raise ValueError(
                 f"labels={self.labels} and labelling={self.labelling!r} do not go together: one label needs "
@@ -116,7 +125,9 @@ class GAPE(Encoding):
         )
         transition = torch.softmax(drawn.transition, 1) if self.transition == "stochastic" else drawn.transition
         initial = torch.softmax(drawn.initial, 0) if self.initial == "softmax_states" else drawn.initial
-        return Automaton(initial, self.damping * transition)
+        damped = self.damping * transition
+        # The code solves TᵀP − PA = TᵀC, with T = μᵀ, where T⁻¹P − PA = T⁻¹C is meant.
+        return Automaton(initial, torch.linalg.inv(damped).mT if self.equation == "released" else damped)
 
     def labelled(self, graph: Graph) -> Graph:
         """Return the graph with labels as in ``labelling``."""

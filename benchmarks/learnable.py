@@ -22,8 +22,9 @@ import torch
 from torch import Tensor
 
 from gape import Graph, encodings
+from gape.experiments.graph_tasks.registry import learned
 from gape.experiments.runtime.workloads import workload
-from gape.nn import GAPE, Encoder, GAPEEncoder, GraphTransformer, LinearEncoder, WalkInput, learned, walk_basis
+from gape.nn import GAPE, Encoder, GAPEEncoder, GraphTransformer, LinearEncoder, WalkInput, walk_basis
 
 Given = Callable[[Graph, Tensor], Tensor | WalkInput]
 

@@ -1,4 +1,4 @@
-"""Learnable encodings by name: from a data set to a trained step."""
+"""Learnable encodings by name: from a dataset to a trained step."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def dataset(categories: int) -> GraphDataset:
 
 @pytest.mark.parametrize("name", LEARNED)
 @pytest.mark.parametrize("categories", [0, 3])
-def test_every_name_trains_on_a_prepared_data_set_as_on_the_fly(name, categories):
+def test_every_name_trains_on_a_prepared_dataset_as_on_the_fly(name, categories):
     plain, encoding = dataset(categories), learned(name)
     torch.manual_seed(0)
     encoder = encoding.encoder(16, plain.node_categories)

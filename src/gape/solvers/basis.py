@@ -299,7 +299,7 @@ class GraphBasis:
             )
 
     def check_graph(self, graph: Graph, matrix: str, *more: str) -> None:
-        """Raise if the basis is for another matrix or graph; ``more``: fields to compare beside edges and weights."""
+        """Raise if the basis is for another matrix or graph; ``more``: further fields to compare."""
         if matrix != self.matrix:
             raise ValueError(f"the basis is for matrix={self.matrix!r}, got matrix={matrix!r}: prepare it for this one")
         mine = self.graph

@@ -1,4 +1,4 @@
-"""What several tests of the data sets share."""
+"""Fixtures of the tests of datasets."""
 
 from pathlib import Path
 
@@ -10,14 +10,14 @@ from gape.data import GraphDataset
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No test reads or writes the user's cache."""
+    """Use a cache folder per test, not the user's."""
     monkeypatch.setenv("GAPE_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
 @pytest.fixture
 def as_networkx():  # type: ignore[no-untyped-def]
-    """One graph of a data set as an undirected NetworkX graph."""
+    """Convert one graph of a dataset to an undirected NetworkX graph."""
 
     def convert(dataset: GraphDataset, index: int) -> nx.Graph:
         data = dataset[index]

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gape.data import Cycles, CyclesV, GraphDataset
-from gape.data.cycle_basis import chords, cycle_basis
-from gape.data.cycles_v import lengthen_as_released
-from gape.data.disjointness import LARGEST, SMALLEST, draw_pair, graph_of_sets
+from gape.data.cycles import MAX_NODES, MIN_NODES, draw_disjointness_pair, graph_of_sets
+from gape.data.cycles_v import chords, cycle_basis, lengthen_as_released
 
 # Numbers of independent cycles, 1 to 12, of the 4,500 graphs with a 6-cycle in the authors' training file.
 PUBLISHED_CYCLES = np.array([1774, 1246, 738, 383, 194, 97, 39, 14, 7, 5, 2, 1])
@@ -79,7 +78,7 @@ def test_numbers_of_cycles_are_those_of_the_published_file(cycles, as_networkx) 
 
 def test_sizes_edges_and_components_are_those_of_the_published_file(cycles, as_networkx) -> None:  # type: ignore[no-untyped-def]
     sizes = cycles.node_counts.float()
-    assert SMALLEST <= int(sizes.min()) <= 40 < 60 <= int(sizes.max()) <= LARGEST
+    assert MIN_NODES <= int(sizes.min()) <= 40 < 60 <= int(sizes.max()) <= MAX_NODES
     assert abs(float(sizes.mean()) - PUBLISHED_SIZE) < 0.2  # s.d. 0.04
     assert abs(float(cycles.edge_counts.float().mean()) / 2 - PUBLISHED_EDGES) < 0.4
     assert float(((sizes >= 45) & (sizes <= 55)).float().mean()) > 0.8
@@ -179,7 +178,7 @@ def test_released_variant_keeps_the_mistakes(released, as_networkx) -> None:  # 
 @given(st.integers(0, 10_000), st.integers(1, 9))
 @settings(max_examples=40, deadline=None)
 def test_script_leaves_a_number_out_after_every_cycle_but_the_last(seed: int, count: int) -> None:
-    (nodes, edges), _ = draw_pair(np.random.default_rng(seed))
+    (nodes, edges), _ = draw_disjointness_pair(np.random.default_rng(seed))
     cycles = len(nx.cycle_basis(nx.Graph(edges.tolist())))
     size, changed = lengthen_as_released(nodes, edges, count)
     graph = nx.Graph(changed.tolist())
@@ -205,7 +204,7 @@ def test_lengthening_a_cycle_leaves_the_rest_as_it_is() -> None:
     dataset = CyclesV(variant="released", low=0, high=1, train=20, val=2, test=2, seed=1).build(cache=False)
     sizes = dataset.node_counts.reshape(-1, 2)
     # m is 0, and paths have 0 or int(2.4) nodes in one class, 0 or int(4.6) in the other.
-    assert int(sizes.max()) <= LARGEST + 4
+    assert int(sizes.max()) <= MAX_NODES + 4
     degrees = [data.edge_index[0].bincount(minlength=data.num_nodes) for data in dataset]
     assert all(int(degree.min()) == 1 for degree in degrees)
 

@@ -9,7 +9,7 @@ import torch
 from scipy.optimize import minimize
 
 from gape.data import DirectedCycles, GraphDataset, load
-from gape.data.directed_cycles import LARGEST, LENGTH, SMALLEST
+from gape.data.directed_cycles import CYCLE_NODES, MAX_NODES, MIN_NODES
 from gape.encodings import make
 from gape.graph.convert import as_graph
 
@@ -38,13 +38,13 @@ def test_positive_graphs_hold_a_directed_four_cycle_and_the_others_cycles_of_oth
     for index in range(400):
         lengths = [len(cycle) for cycle in nx.simple_cycles(directed(dataset, index))]
         assert len(lengths) == 2
-        assert (LENGTH in lengths) == bool(dataset[index].y)
+        assert (CYCLE_NODES in lengths) == bool(dataset[index].y)
 
 
 def test_graphs_of_a_pair_differ_in_directions_only_and_no_node_shows_it(dataset) -> None:
     for index in range(0, 200, 2):
         one, other = directed(dataset, index), directed(dataset, index + 1)
-        assert SMALLEST <= len(one) <= LARGEST
+        assert MIN_NODES <= len(one) <= MAX_NODES
         assert nx.is_isomorphic(one.to_undirected(), other.to_undirected())
         assert not nx.is_isomorphic(one, other)
         assert one.to_undirected().number_of_edges() == one.number_of_edges()  # no edge has a reverse
@@ -99,11 +99,11 @@ def test_symmetrized_pairs_are_the_same_graph_so_that_no_encoding_can_decide(sym
 
 
 def test_return_probabilities_are_positive_after_four_steps_exactly_on_the_cycle(dataset) -> None:
-    back = make("rw", length=LENGTH)(dataset.batch())[:, LENGTH - 1] > 0
+    back = make("rw", length=CYCLE_NODES)(dataset.batch())[:, CYCLE_NODES - 1] > 0
     batch = dataset.batch().batch
     nodes = torch.bincount(batch[back], minlength=len(dataset))
     cycles = nodes.reshape(-1, 2)
-    assert bool((cycles[:, 0] >= LENGTH).all())
+    assert bool((cycles[:, 0] >= CYCLE_NODES).all())
     assert bool((cycles[:, 1] == 0).all())
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gape.data import Cycles, CyclesV, GraphDataset, edge_count_baseline
-from gape.data.unicyclic import LENGTH, OTHER_LENGTHS, degree_sequence, unicyclic
+from gape.data.cycles import CYCLE_NODES, LONG_CYCLE_NODES, degree_sequence, unicyclic
 
 
 def cycle_length(graph: nx.Graph) -> int:
@@ -76,9 +76,9 @@ def test_positive_graphs_hold_a_six_cycle_and_the_others_only_longer_ones(cycles
         assert nx.is_connected(graph)
         length = cycle_length(graph)
         if int(cycles[index].y):
-            assert length == LENGTH
+            assert length == CYCLE_NODES
         else:
-            assert OTHER_LENGTHS[0] <= length <= OTHER_LENGTHS[1]
+            assert LONG_CYCLE_NODES[0] <= length <= LONG_CYCLE_NODES[1]
 
 
 def test_pairs_share_nodes_edges_and_degrees(cycles: GraphDataset, clean: GraphDataset) -> None:

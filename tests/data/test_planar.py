@@ -1,4 +1,4 @@
-"""PLANAR: planarity decided as NetworkX does, classes exact, splits without overlap."""
+"""PLANAR: planarity as in NetworkX, exact classes, splits without overlap."""
 
 import networkx as nx
 import numpy as np
@@ -7,10 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gape.data import GraphDataset, Planar, edge_count_baseline, isolated_node_baseline
-from gape.data.cache import cache_path
-from gape.data.planarity import are_planar, kernel
-from gape.data.split import Split
+from gape.data import GraphDataset, Planar, Split, edge_count_baseline, isolated_node_baseline
+from gape.data.generation import cache_path
+from gape.data.planar import are_planar, kernel
 
 
 def random_graphs(seed: int, nodes: int, probability: float, count: int) -> np.ndarray:  # type: ignore[type-arg]
@@ -100,7 +99,7 @@ def test_isolated_nodes_give_something_away(planar: GraphDataset, as_networkx) -
     train, _, test = planar.split()
 
     def right(part: GraphDataset, least: int) -> float:
-        """Planar graphs are sparser: they have at least so many."""
+        """Accuracy of calling a graph planar if it has at least ``least`` isolated nodes; planar graphs are sparser."""
         counts = (nx.number_of_isolates(as_networkx(part, i)) for i in range(len(part)))
         return sum((n >= least) == (y == 1) for n, y in zip(counts, part.targets.tolist(), strict=True)) / len(part)
 

@@ -275,8 +275,8 @@ def test_processes_share_a_folder_without_harm(tmp_path):
 
 
 def test_all_caches_lie_in_the_folder_that_one_variable_names(tmp_path, monkeypatch):
-    from gape.data.cache import cache_path
     from gape.data.cycles import Cycles
+    from gape.data.generation import cache_path
 
     def folders():
         return [Store().folder, cache_path(Cycles()).parent]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 
 from gape import Graph
-from gape.data import molecules
+from gape.data import pcqm4mv2
 from gape.io import read_graphs, undirected
 from gape.io.named_graphs import numbered
 
@@ -305,8 +305,8 @@ def test_molecules_are_graphs_of_their_heavy_atoms(tmp_path):
 def test_molecules_without_rdkit_name_the_extra(tmp_path, monkeypatch):
     (tmp_path / "m.csv").write_text("smiles\nCCO\n")
     monkeypatch.setitem(sys.modules, "rdkit", None)
-    molecules._chemistry.cache_clear()
-    for read in (lambda: read_graphs(tmp_path / "m.csv"), lambda: molecules.molecule("CCO")):
+    pcqm4mv2._chemistry.cache_clear()
+    for read in (lambda: read_graphs(tmp_path / "m.csv"), lambda: pcqm4mv2.molecule("CCO")):
         with pytest.raises(ImportError, match=r"reading SMILES needs RDKit: pip install 'gape\[bench\]'"):
             read()
 

@@ -5,10 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data, InMemoryDataset
 
-from gape.data.dataset import GraphDataset
-from gape.data.flat import FlatGraphs
-from gape.data.split import Split
-from gape.data.task import Task
+from gape.data import FlatGraphs, GraphDataset, Split, Task
 from gape.experiments.graph_tasks.registry import LEARNED, learned
 from gape.nn import GraphTransformer
 

@@ -1,4 +1,4 @@
-"""CSL: circular skip link graphs, all 4-regular, so that no walk count tells one class from another."""
+"""CSL: circular skip link graphs, all 4-regular, so that all classes have the same walk counts."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,22 +6,19 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from gape.data.dataset import GraphDataset
+from gape.data.dataset import GraphDataset, Split, Task
 from gape.data.flat import Array, FlatGraphs, offsets
-from gape.data.folder import data_folder, find_file, missing_file
-from gape.data.published import pyg_csl
-from gape.data.split import Split
-from gape.data.task import Task
+from gape.data.raw_files import data_folder, find_file, missing_file, pyg_csl
 
 NODES = 41
 SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)
-PER_CLASS = 15
+GRAPHS_PER_CLASS = 15
 FOLDS = 5
 FILES = ("csl/csl.npz",)
 
 
 def circular_skip_link(nodes: int, skip: int) -> Array:
-    """A ring of ``nodes`` nodes plus a link from every node to the one ``skip`` further on.
+    """Build the edges of a ring of ``nodes`` nodes with a link from each node to the one ``skip`` positions on.
 
     Returns: ``[2 * nodes, 2]``.
 
@@ -37,10 +34,10 @@ def circular_skip_link(nodes: int, skip: int) -> Array:
 
 
 def _near_canonical(generator: np.random.Generator) -> Array:
-    """Node numbers after one or two swaps of neighbours on the ring.
+    """Draw a node order that differs from that of the ring by one or two swaps of neighbours.
 
-    The published file has such an order: 36 to 41 of the 41 ring edges i ~ i+1 are still in place, so a
-    node's number nearly is its place on the ring. A swap of two neighbours breaks at most two ring edges.
+    The published file has such orders: 36 to 41 of the 41 edges i ~ i+1 are edges of the ring, so that a node's number
+    is almost its position on the ring. A swap of two neighbours breaks at most two of these edges.
     """
     order = np.arange(NODES)
     for place in generator.integers(NODES - 1, size=int(generator.integers(1, 3))):
@@ -50,17 +47,17 @@ def _near_canonical(generator: np.random.Generator) -> Array:
 
 @dataclass(frozen=True)
 class CSL:
-    """Tell the skip length of a 41-node circular skip link graph: 10 classes, 15 graphs each (Murphy et al. 2019).
+    """Classify 41-node circular skip link graphs by skip length: 10 classes of 15 graphs (Murphy et al. 2019).
 
     Args:
-        order: ``"random"`` numbers the nodes by a uniform random permutation. ``"near-canonical"`` shuffles
-            them only a little, as in the published file, which is why labels by node index score 100 % on
-            it. ``"published"`` reads that file: ``csl/csl.npz`` in the data folder, with its own five folds, else
-            PyG's download, which has none and gets ours.
-        seed: of the permutations and of our folds; ``csl/csl.npz`` has no use for it.
+        order: ``"random"`` numbers the nodes by a uniform random permutation. ``"near-canonical"`` swaps only one or
+            two pairs of neighbours, similar to the published file; there, node indices as features score 100 %.
+            ``"published"`` reads that file: ``csl/csl.npz`` in the data folder, with its own five folds, else PyG's
+            download, with our folds.
+        seed: seed of the permutations and of our folds; ``csl/csl.npz`` does not depend on it.
 
-    ``build()`` gives 150 graphs and five folds, each 90 / 30 / 30 graphs with 9 / 3 / 3 of every class; the five
-    test parts cover every graph once.
+    ``build()`` returns 150 graphs with five folds of 90 / 30 / 30 graphs, 9 / 3 / 3 per class; the five test parts
+    cover every graph once.
 
     Example:
         >>> dataset = CSL(seed=0).build()
@@ -78,20 +75,20 @@ class CSL:
             raise ValueError(f"order must be 'random', 'near-canonical' or 'published', got {self.order!r}")
 
     def build(self, data_dir: str | Path | None = None) -> GraphDataset:
-        """Generate the set, or read the published one."""
+        """Generate the graphs, or read the published ones."""
         if self.order == "published":
             return self._read(data_folder(data_dir))
         generator = np.random.default_rng([self.seed, 0xC51])
         blocks = []
         for skip in SKIPS:
-            for copy in range(PER_CLASS):
+            for copy in range(GRAPHS_PER_CLASS):
                 edges = circular_skip_link(NODES, skip)
                 if self.order == "random":
                     edges = generator.permutation(NODES)[edges]
-                elif copy > 0:  # the first graph of every class is in canonical order in the published file
+                elif copy > 0:  # the published file has the first graph of each class in canonical order
                     edges = _near_canonical(generator)[edges]
                 blocks.append(edges)
-        labels = np.repeat(np.arange(len(SKIPS)), PER_CLASS)
+        labels = np.repeat(np.arange(len(SKIPS)), GRAPHS_PER_CLASS)
         return GraphDataset(_graphs(np.stack(blocks), labels), self.TASK, _folds(generator), f"generated: {self!r}")
 
     def _read(self, folder: Path | None) -> GraphDataset:
@@ -130,12 +127,12 @@ def _graphs(edges: Array, labels: Array) -> FlatGraphs:
 
 
 def _folds(generator: np.random.Generator) -> list[Split]:
-    """Deal the graphs of every class into five hands of three; hand f is the test, f+1 the validation part."""
-    deal = np.stack([c * PER_CLASS + generator.permutation(PER_CLASS) for c in range(len(SKIPS))])
-    hands = [np.sort(deal[:, hand::FOLDS].ravel()) for hand in range(FOLDS)]
+    """Split the graphs into five stratified groups; fold f tests on group f and validates on group f+1."""
+    shuffled = np.stack([c * GRAPHS_PER_CLASS + generator.permutation(GRAPHS_PER_CLASS) for c in range(len(SKIPS))])
+    groups = [np.sort(shuffled[:, group::FOLDS].ravel()) for group in range(FOLDS)]
     splits = []
     for fold in range(FOLDS):
         val = (fold + 1) % FOLDS
-        rest = [hands[hand] for hand in range(FOLDS) if hand not in (fold, val)]
-        splits.append(Split(np.sort(np.concatenate(rest)), hands[val], hands[fold]))  # type: ignore[arg-type]
+        rest = [groups[group] for group in range(FOLDS) if group not in (fold, val)]
+        splits.append(Split(np.sort(np.concatenate(rest)), groups[val], groups[fold]))  # type: ignore[arg-type]
     return splits

@@ -1,4 +1,4 @@
-"""DIRECTED-CYCLES: is there a directed cycle of four nodes, when the graph without directions does not tell?"""
+"""DIRECTED-CYCLES: detect a directed cycle of four nodes that the underlying undirected graph does not show."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -7,29 +7,26 @@ from typing import ClassVar
 
 import numpy as np
 
-from gape.data.cache import cached
-from gape.data.dataset import GraphDataset
+from gape.data.dataset import GraphDataset, Split, Task
 from gape.data.flat import Array, FlatGraphs
-from gape.data.pairs import check_even, shuffled_pairs
-from gape.data.split import Split
-from gape.data.task import Task
+from gape.data.generation import cached, check_even, shuffled_pairs
 
-LENGTH = 4  # of the cycle that is looked for
-SMALLEST, LARGEST = 12, 20
-# Lengths of three paths between nodes 0 and 1. So drawn, a path that leads there has length 1, 2, 3 with probability
-# 1/4, 1/2, 1/4 in either class, and so has one that leads back: only a path there and one back, together, tell.
-PATHS = ((1, 2, 2), (1, 2, 3), (1, 2, 3), (2, 2, 3))
+CYCLE_NODES = 4  # length of the cycle to detect
+MIN_NODES, MAX_NODES = 12, 20
+# Lengths of three paths between nodes 0 and 1. In both classes, a path from 0 to 1 has length 1, 2, 3 with probability
+# 1/4, 1/2, 1/4, and so has a path from 1 to 0: only the two lengths together tell the classes apart.
+PATH_LENGTHS = ((1, 2, 2), (1, 2, 3), (1, 2, 3), (2, 2, 3))
 
 
 def draw_core(generator: np.random.Generator) -> tuple[Array, Array]:
-    """Three paths between nodes 0 and 1, of which one leads there and two lead back: with a 4-cycle, and without.
+    """Draw three paths between nodes 0 and 1, one from 0 to 1 and two back: with a directed 4-cycle, and without.
 
-    Whichever path leads there, node 0 has one edge out and two in, node 1 has two out and one in, and all others have
-    one of each.
+    In both cases node 0 has out-degree 1 and in-degree 2, node 1 has out-degree 2 and in-degree 1, and all other nodes
+    have in- and out-degree 1.
     """
-    lengths = PATHS[generator.integers(len(PATHS))]
-    holds = [any(lengths[there] + lengths[back] == LENGTH for back in {0, 1, 2} - {there}) for there in range(3)]
-    first = 2 + np.cumsum([0, *(length - 1 for length in lengths)])  # of the nodes inside each path
+    lengths = PATH_LENGTHS[generator.integers(len(PATH_LENGTHS))]
+    holds = [any(lengths[there] + lengths[back] == CYCLE_NODES for back in {0, 1, 2} - {there}) for there in range(3)]
+    first = 2 + np.cumsum([0, *(length - 1 for length in lengths)])  # first inner node of each path
     stops = [[0, *range(first[i], first[i + 1]), 1] for i in range(3)]
     cores = []
     for label in (True, False):
@@ -40,14 +37,14 @@ def draw_core(generator: np.random.Generator) -> tuple[Array, Array]:
 
 
 def draw_pair(generator: np.random.Generator) -> tuple[int, Array, Array]:
-    """The number of nodes, and edges of a graph with a directed 4-cycle and of one without.
+    """Draw the number of nodes, the edges of a graph with a directed 4-cycle, and those of a graph without.
 
-    Both have the same edges but for their directions, and every node has the same in- and out-degree in both. Node
-    numbers are the same in both; shuffle them before use.
+    The edges differ only in direction, and each node has the same in- and out-degree in both graphs. Node numbers are
+    not shuffled.
     """
     with_cycle, without = draw_core(generator)
-    nodes = int(generator.integers(SMALLEST, LARGEST + 1))
-    # Trees that lead away from the core: nobody is without an edge in, the leaves are without an edge out.
+    nodes = int(generator.integers(MIN_NODES, MAX_NODES + 1))
+    # Trees directed away from the core: every node has an incoming edge, leaves have no outgoing edge.
     new = np.arange(with_cycle.max() + 1, nodes)
     trees = np.stack([generator.integers(new), new], axis=1)
     return nodes, np.concatenate([with_cycle, trees]), np.concatenate([without, trees])
@@ -55,22 +52,22 @@ def draw_pair(generator: np.random.Generator) -> tuple[int, Array, Array]:
 
 @dataclass(frozen=True)
 class DirectedCycles:
-    """Is there a directed 4-cycle? Not in the paper, which has no task on directed graphs.
+    """Detect a directed 4-cycle. Not in the paper, which has no task on directed graphs.
 
-    Graphs come in pairs, with a 4-cycle and without, that differ only in the directions of some edges: every node
-    has the same in- and out-degree in both. Three paths make the cycles (of 3, 4 or 5 nodes, two of them
-    in each graph), random trees lead away from them. No node is without an edge in, so that a transformer without
-    encodings sees the same at every node and scores exactly 50 %; leaves have no edge out, where a walk ends.
+    Graphs come in pairs, with a 4-cycle and without, that differ only in the directions of some edges: each node has
+    the same in- and out-degree in both. Three paths form two cycles of 3, 4 or 5 nodes per graph, and random trees are
+    directed away from them. Every node has an incoming edge, so that a transformer without encodings sees the same
+    at every node and scores exactly 50 %; leaves have no outgoing edge, so walks end there.
 
-    Return probabilities answer the question at once: after four steps they are not zero on a directed 4-cycle and
-    nowhere else. Runs into a node (GAPE) tell the node with two edges in, and the model has to find out after how
-    many steps that node sees itself again.
+    Return probabilities solve the task directly: after four steps they are positive on a directed 4-cycle and zero
+    everywhere else. Runs into a node (GAPE) identify the node of in-degree 2, and the model has to learn the number of
+    steps after which that node reaches itself.
 
     Args:
-        symmetrized: store every edge in both directions. Then both graphs of a pair are the same, with different
-            labels: no method scores other than 50 % but by chance.
+        symmetrized: store each edge in both directions. Then both graphs of a pair are isomorphic and have different
+            labels, so that every method scores 50 % up to chance.
         train, val, test: numbers of graphs, even.
-        seed: of everything random.
+        seed: seed of the generator.
 
     Example:
         >>> dataset = DirectedCycles(train=4, val=2, test=2).build(cache=False)
@@ -92,7 +89,7 @@ class DirectedCycles:
         check_even(self.train, self.val, self.test)
 
     def build(self, data_dir: str | Path | None = None, *, cache: bool = True) -> GraphDataset:
-        """Generate the set, or read what was generated before. ``data_dir`` is not used."""
+        """Generate the graphs, or read them from the cache. ``data_dir`` is not used."""
         graphs = cached(self, self._generate) if cache else self._generate()
         split = Split.contiguous(self.train, self.val, self.test)
         return GraphDataset(graphs, self.TASK, [split], f"generated: {self!r}", directed=not self.symmetrized)

@@ -1,4 +1,4 @@
-"""Many graphs in a few flat NumPy arrays, the form that is generated, read and kept on disk."""
+"""Many graphs in a few flat NumPy arrays: the form in which graphs are generated, read and written."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Array = NDArray[Any]
 
 
 def offsets(counts: Array | Sequence[int]) -> NDArray[np.int64]:
-    """Where each of several blocks of the given lengths starts, and where the last one ends.
+    """Compute segment offsets (exclusive cumulative sum), like PyG's ``ptr``.
 
     >>> offsets([2, 0, 3]).tolist()
     [0, 2, 2, 5]
@@ -20,20 +20,20 @@ def offsets(counts: Array | Sequence[int]) -> NDArray[np.int64]:
 
 
 def _lengths(ptr: Array) -> NDArray[np.int64]:
-    wide = ptr.astype(np.int64)  # offsets may come as unsigned numbers, whose differences would wrap
+    wide = ptr.astype(np.int64)  # differences of unsigned offsets would wrap around
     lengths: NDArray[np.int64] = wide[1:] - wide[:-1]
     return lengths
 
 
 @dataclass(frozen=True, eq=False)
 class FlatGraphs:
-    """Graph ``i`` owns nodes ``node_ptr[i]:node_ptr[i+1]`` and edges ``edge_ptr[i]:edge_ptr[i+1]``.
+    """Graphs in flat arrays: graph ``i`` has nodes ``node_ptr[i]:node_ptr[i+1]``, edges ``edge_ptr[i]:edge_ptr[i+1]``.
 
     Args:
         node_ptr: ``[num_graphs + 1]``.
         edge_ptr: ``[num_graphs + 1]``.
-        edges: ``[num_edges, 2]``; every edge once, as a pair of node numbers *local* to its graph; of directed graphs
-            from the first to the second.
+        edges: ``[num_edges, 2]``; each edge once, as a pair of node numbers *local* to its graph. A directed edge leads
+            from the first node to the second.
         x: node features, ``[num_nodes, d]``.
         y: targets, ``[num_graphs]`` or ``[num_nodes]``.
         edge_attr: edge features, ``[num_edges]`` or ``[num_edges, d]``; None if there are none.
@@ -64,14 +64,14 @@ class FlatGraphs:
             ("edge_ptr", self.edge_ptr, len(self.edges)),
         ):
             if ptr[0] != 0 or ptr[-1] != rows or (np.diff(ptr.astype(np.int64)) < 0).any():
-                raise ValueError(f"{name} must rise from 0 to {rows}, got {ptr[0]} … {ptr[-1]}")
+                raise ValueError(f"{name} must increase from 0 to {rows}, got {ptr[0]} … {ptr[-1]}")
         if self.edges.ndim != 2 or self.edges.shape[1] != 2:
             raise ValueError(f"edges must have shape [num_edges, 2], got {self.edges.shape}")
         if self.x.ndim != 2:
             raise ValueError(f"x must have shape [num_nodes, d], got {self.x.shape}")
         if len(self.y) not in (self.num_graphs, len(self.x)):
             raise ValueError(
-                f"y must have one entry a graph ({self.num_graphs}) or a node ({len(self.x)}), got {len(self.y)}"
+                f"y must have one entry per graph ({self.num_graphs}) or per node ({len(self.x)}), got {len(self.y)}"
             )
         if self.edge_attr is not None and len(self.edge_attr) != len(self.edges):
             raise ValueError(
@@ -89,7 +89,7 @@ class FlatGraphs:
 
     @classmethod
     def from_edges(cls, sizes: Sequence[int], edges: Iterable[Any], y: Array, x: Array | None = None) -> "FlatGraphs":
-        """Join one edge list a graph. Without ``x`` every node carries the single real feature 1."""
+        """Join edge lists, one per graph. Without ``x`` every node has the single real feature 1."""
         blocks = [np.asarray(block).reshape(-1, 2) for block in edges]
         node_ptr = offsets(sizes)
         joined = np.concatenate(blocks) if blocks else np.zeros((0, 2))
@@ -104,20 +104,20 @@ class FlatGraphs:
 
     @property
     def num_graphs(self) -> int:
-        """How many graphs there are."""
+        """Number of graphs."""
         return len(self.node_ptr) - 1
 
     @property
     def node_counts(self) -> NDArray[np.int64]:
-        """Number of nodes of every graph."""
+        """Number of nodes per graph."""
         return _lengths(self.node_ptr)
 
     @property
     def edge_counts(self) -> NDArray[np.int64]:
-        """Number of edges of every graph."""
+        """Number of edges per graph."""
         return _lengths(self.edge_ptr)
 
     def graph_edges(self, index: int) -> Array:
-        """The edges of one graph, ``[num_edges_of_it, 2]``."""
+        """Return the edges of one graph, ``[edges of that graph, 2]``."""
         block: Array = self.edges[self.edge_ptr[index] : self.edge_ptr[index + 1]]
         return block

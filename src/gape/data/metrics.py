@@ -1,4 +1,4 @@
-"""How predictions are scored, over a whole set and as the published figures were."""
+"""Metrics of a task: over a whole dataset, and averaged over batches as in published results."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gape.data.task import Task
+from gape.data.dataset import Task
 
 try:
     from torchmetrics import MeanAbsoluteError, Metric, MetricCollection
@@ -17,14 +17,14 @@ except ImportError as error:
 
 
 class PerBatchMean(Metric):
-    """The mean over batches of what another metric says about each batch: how the published figures were made.
+    """Average another metric over batches, as published results do.
 
-    It depends on how the data is cut into batches, and counts a last, smaller batch fully. Use it to compare with
-    published numbers only.
+    The value depends on how the dataset is cut into batches, and a smaller last batch has full weight. Use it only to
+    compare with published numbers.
 
     Args:
-        metric: makes the other metric. It is never synchronised: a batch belongs to one process, and processes may
-            have unequal numbers of batches; what is synchronised is the sum over batches.
+        metric: constructor of the other metric. Processes may have different numbers of batches, so the other metric
+            is never synchronised; only the sum over batches is.
 
     Example:
         >>> metric = PerBatchMean(MeanAbsoluteError)
@@ -52,23 +52,24 @@ class PerBatchMean(Metric):
         self.batches += 1
 
     def compute(self) -> Tensor:
-        """Mean of the scores so far."""
+        """Return the mean of the scores so far."""
         return (self.total / self.batches).float()
 
 
 def metrics_for(task: Task) -> MetricCollection:
-    """The metrics of a task, ready for ``update(predictions, targets)``.
+    """Make the metrics of a task, for ``update(predictions, targets)``.
 
     ========================  ==========================================================
-    task's metric             keys of what ``compute()`` gives
+    task's metric             keys of ``compute()``
     ========================  ==========================================================
     ``"mae"``                 ``mae``, ``mae_per_batch``
     ``"accuracy"``            ``accuracy``
-    ``"macro-recall"``        ``macro_recall`` (ours, over the whole set), ``macro_recall_per_batch`` (published)
+    ``"macro-recall"``        ``macro_recall`` (ours, over the whole dataset), ``macro_recall_per_batch`` (published)
     ========================  ==========================================================
 
     All are fractions, not percent. Predictions are ``[batch]`` for a regression and scores ``[batch, classes]`` for
-    classes; targets ``[batch]``. A class that a batch neither has nor predicts does not count in its macro recall.
+    classes; targets ``[batch]``. The macro recall of a batch leaves out classes that are neither among its targets nor
+    among its predictions.
 
     Example:
         >>> scores = metrics_for(Task("pattern", "node", "macro-recall", num_classes=2, node_categories=(3,)))

@@ -1,29 +1,26 @@
-"""PCQM4Mv2: HOMO-LUMO gap of molecules, a regression over whole graphs."""
+"""PCQM4Mv2: HOMO-LUMO gap of molecules, a regression over whole graphs; and the conversion of SMILES to graphs."""
 
 import csv
 import gzip
 import hashlib
 import lzma
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar, TextIO
+from typing import Any, ClassVar, TextIO
 
 import numpy as np
 import torch
 
-from gape.data.cache import Kept, cached, parts_folder
-from gape.data.dataset import GraphDataset
+from gape.data.dataset import GraphDataset, Split, Task
 from gape.data.flat import Array, FlatGraphs, offsets
-from gape.data.folder import data_folder, find_file, missing_file
-from gape.data.molecules import ATOM_CATEGORIES, molecules
-from gape.data.parallel import map_pieces
-from gape.data.published import pyg_folder
-from gape.data.split import Split
-from gape.data.task import Task
+from gape.data.generation import CachedPieces, cached, map_pieces, pieces_folder
+from gape.data.raw_files import data_folder, find_file, missing_file, pyg_folder
+from gape.io.smiles import rdkit
 
 FILES = (
     "pcqm4m-v2/raw/data.csv.gz",
@@ -32,27 +29,107 @@ FILES = (
     "pcqm4mv2/pcqm4mv2_first1999.csv.xz",
 )
 COLUMNS = ("idx", "smiles", "homolumogap")
-_PIECE = 2_000
+_MOLECULES_PER_PIECE = 2_000
+#: Number of categories of the nine atom features, for :class:`gape.nn.NodeInput`: atomic number, chirality, degree
+#: (with hydrogens), formal charge + 5, hydrogens, radical electrons, hybridisation, is aromatic, is in a ring. As in
+#: ``torch_geometric.utils.from_smiles``; the package ``ogb`` has other tables, see :data:`gape.nn.OGB_ATOM`.
+ATOM_CATEGORIES = (119, 9, 11, 12, 9, 5, 8, 2, 2)
+#: Number of categories of the three bond features: bond type, stereo, is conjugated.
+BOND_CATEGORIES = (22, 6, 2)
+_HYBRIDISATIONS = ("UNSPECIFIED", "S", "SP", "SP2", "SP3", "SP3D", "SP3D2", "OTHER")
+
+
+@lru_cache(maxsize=1)
+def _chemistry() -> tuple[Any, dict[Any, int]]:
+    chemistry, other = rdkit(), len(_HYBRIDISATIONS) - 1
+    table = {
+        kind: _HYBRIDISATIONS.index(name) if name in _HYBRIDISATIONS else other
+        for name, kind in chemistry.HybridizationType.names.items()
+    }
+    return chemistry, table
+
+
+def molecule(smiles: str) -> tuple[Array, Array, Array]:
+    """Convert one SMILES to a graph of its heavy atoms, without hydrogens.
+
+    Values beyond the last category count as the last.
+
+    Returns: atom features ``[n, 9]`` uint8, bonds ``[m, 2]`` int16 (each once), bond features ``[m, 3]`` uint8.
+
+    >>> atoms, bonds, kinds = molecule("C=O")
+    >>> atoms[:, 0].tolist(), bonds.tolist(), kinds.tolist()
+    ([6, 8], [[0, 1]], [[2, 0, 0]])
+    """
+    chemistry, hybridisation = _chemistry()
+    parsed = chemistry.MolFromSmiles(smiles)
+    if parsed is None:
+        raise ValueError(f"RDKit cannot read the SMILES {smiles!r}")
+    atoms = [
+        (
+            atom.GetAtomicNum(),
+            int(atom.GetChiralTag()),
+            atom.GetTotalDegree(),
+            atom.GetFormalCharge() + 5,
+            atom.GetTotalNumHs(),
+            atom.GetNumRadicalElectrons(),
+            hybridisation[atom.GetHybridization()],
+            atom.GetIsAromatic(),
+            atom.IsInRing(),
+        )
+        for atom in parsed.GetAtoms()
+    ]
+    bonds = [
+        (
+            bond.GetBeginAtomIdx(),
+            bond.GetEndAtomIdx(),
+            int(bond.GetBondType()),
+            int(bond.GetStereo()),
+            bond.GetIsConjugated(),
+        )
+        for bond in parsed.GetBonds()
+    ]
+    features = np.array(atoms, dtype=np.int64).reshape(-1, 9).clip(0, np.array(ATOM_CATEGORIES) - 1)
+    table = np.array(bonds, dtype=np.int64).reshape(-1, 5)
+    kinds = table[:, 2:].clip(0, np.array(BOND_CATEGORIES) - 1)
+    return features.astype(np.uint8), table[:, :2].astype(np.int16), kinds.astype(np.uint8)
+
+
+def molecules(smiles: Sequence[str]) -> FlatGraphs:
+    """Convert SMILES to flat graphs, with all targets 0.
+
+    >>> molecules(["CCO", "c1ccccc1"]).edge_counts.tolist()
+    [2, 6]
+    """
+    parts = [molecule(text) for text in smiles]
+    atoms, bonds, kinds = zip(*parts, strict=True)
+    return FlatGraphs(
+        node_ptr=offsets([len(block) for block in atoms]),
+        edge_ptr=offsets([len(block) for block in bonds]),
+        edges=np.concatenate(bonds),
+        x=np.concatenate(atoms),
+        y=np.zeros(len(parts), dtype=np.float32),
+        edge_attr=np.concatenate(kinds),
+    )
 
 
 @dataclass(frozen=True)
 class PCQM4Mv2:
     """Predict the HOMO-LUMO gap in eV (Hu et al. 2021) from heavy atoms and bonds.
 
-    Reads the SMILES table ``idx,smiles,homolumogap``, plain or packed (.gz, .xz), and makes graphs with RDKit, in
-    parallel and once: the graphs are cached, and an interrupted conversion goes on where it stopped. ``x`` has
-    nine categories an atom and ``edge_attr`` three a bond (see :mod:`gape.data.molecules`); the paper's models do
-    not use bonds. Rows without a gap are left out.
+    Reads the SMILES table ``idx,smiles,homolumogap``, plain or compressed (.gz, .xz), and converts it to graphs with
+    RDKit in several processes. The graphs are cached, and an interrupted conversion resumes from the finished pieces.
+    ``x`` has nine categories per atom (:data:`gape.data.ATOM_CATEGORIES`) and ``edge_attr`` three per bond, as in the
+    Open Graph Benchmark; the paper's models do not use bonds. Rows without a gap are left out.
 
-    The split: if ``split_dict.pt`` lies in the folder above the table's (as in the official archive), ``test`` is
-    the official validation part, which is what the paper reports (the official test targets are secret), and
-    ``val`` a random ``val_fraction`` of the official training part. Without that file, ``test`` and ``val`` are
-    random ``val_fraction`` parts of what there is.
+    The split: if ``split_dict.pt`` is in the folder above the table's (as in the official archive), ``test`` is the
+    official validation part, as in the paper (the official test targets are not public), and ``val`` is a random
+    ``val_fraction`` of the official training part. Without that file, ``test`` and ``val`` are random
+    ``val_fraction`` parts of all rows.
 
     Args:
-        limit: read only so many rows; 0 for all.
+        limit: number of rows to read; 0 for all.
         val_fraction: see above.
-        seed: of the random parts.
+        seed: seed of the random parts.
 
     Example:
         >>> PCQM4Mv2(val_fraction=0.7)
@@ -80,7 +157,7 @@ class PCQM4Mv2:
         processes: int = 2,
         show: bool = True,
     ) -> GraphDataset:
-        """Read and convert the table; where there is none, the official archive is fetched first, as by PyG."""
+        """Read and convert the table; download the official archive first if there is none."""
         folder = data_folder(data_dir)
         path = find_file(folder, FILES)
         if path is None:
@@ -89,7 +166,7 @@ class PCQM4Mv2:
         table, limit, key = path, self.limit, Conversion(digest, self.limit)
 
         def make() -> FlatGraphs:
-            return _convert(table, limit, processes, show, parts_folder(key) if cache else None)
+            return _convert(table, limit, processes, show, pieces_folder(key) if cache else None)
 
         graphs = cached(key, make) if cache else make()
         return GraphDataset(
@@ -104,12 +181,12 @@ class PCQM4Mv2:
             part = math.ceil(self.val_fraction * len(order))
             return _split(order[2 * part :], order[:part], order[part : 2 * part])
         parts = read_split(official)
-        # Rows without a gap come last (read_table checks it), so row numbers are graph numbers.
+        # Rows without a gap come last (read_table checks it), so row numbers are graph indices.
         known = {name: rows[rows < graphs.num_graphs] for name, rows in parts.items()}
         if not len(known["valid"]):
             raise ValueError(
                 f"limit={self.limit} leaves no row of the official validation part of {path}, which begins at row "
-                f"{int(parts['valid'].min())} and is what is tested on; raise limit, or use 0 for all rows"
+                f"{int(parts['valid'].min())} and is the test part here; raise limit, or use 0 for all rows"
             )
         train = generator.permutation(known["train"])
         part = math.ceil(self.val_fraction * len(train))
@@ -118,7 +195,7 @@ class PCQM4Mv2:
 
 @dataclass(frozen=True)
 class Conversion:
-    """What the converted graphs depend on: the bytes of the table and the number of rows."""
+    """Cache key of the converted graphs: digest of the table and number of rows."""
 
     digest: str
     limit: int
@@ -129,7 +206,7 @@ def _split(train: Array, val: Array, test: Array) -> Split:
 
 
 def read_split(path: Path) -> dict[str, Array]:
-    """The official ``split_dict.pt``: row numbers of every part, read without running pickled code."""
+    """Read row numbers per part from the official ``split_dict.pt``, without running pickled code."""
     allowed = [np.ndarray, np.dtype, type(np.dtype(np.int64)), np._core.multiarray._reconstruct]  # type: ignore[attr-defined]
     # Files written with NumPy 1 name the same function by its old path.
     old_name = (np._core.multiarray._reconstruct, "numpy.core.multiarray._reconstruct")  # type: ignore[attr-defined]
@@ -152,7 +229,7 @@ def _open(path: Path) -> Iterator[TextIO]:
 
 
 def read_table(path: Path, limit: int = 0) -> tuple[list[str], list[float]]:
-    """SMILES and gaps of the rows that have a gap; rows without one (official test rows) must come last."""
+    """Read SMILES and gaps of the rows that have a gap; rows without one (official test rows) must come last."""
     smiles, gaps = [], []
     unknown = None
     with _open(path) as file:
@@ -172,12 +249,12 @@ def read_table(path: Path, limit: int = 0) -> tuple[list[str], list[float]]:
     return smiles, gaps
 
 
-def _convert(path: Path, limit: int, processes: int, show: bool, keep: Path | None) -> FlatGraphs:
+def _convert(path: Path, limit: int, processes: int, show: bool, pieces_in: Path | None) -> FlatGraphs:
     smiles, gaps = read_table(path, limit)
-    pieces = [smiles[start : start + _PIECE] for start in range(0, len(smiles), _PIECE)]
+    pieces = [smiles[start : start + _MOLECULES_PER_PIECE] for start in range(0, len(smiles), _MOLECULES_PER_PIECE)]
     weights = [len(piece) for piece in pieces]
     title = "PCQM4Mv2: reading molecules"
-    work, numbered = Kept(molecules, keep), list(enumerate(pieces))
+    work, numbered = CachedPieces(molecules, pieces_in), list(enumerate(pieces))
     blocks = map_pieces(work, numbered, title=title, weights=weights, processes=processes, show=show)
     return FlatGraphs(
         node_ptr=offsets(np.concatenate([block.node_counts for block in blocks])),
@@ -190,8 +267,8 @@ def _convert(path: Path, limit: int, processes: int, show: bool, keep: Path | No
 
 
 def _download(folder: Path | None) -> Path:
-    """Let PyG fetch and unpack the official archive; its own conversion to a data base is not run."""
-    advice = "pcqm4m-v2.zip, the official archive, is fetched to pyg/PCQM4Mv2/raw."
+    """Download and extract the official archive with PyG, without its conversion to a database."""
+    advice = "pcqm4m-v2.zip, the official archive, is downloaded to pyg/PCQM4Mv2/raw."
     from torch_geometric.data import download_url, extract_zip
     from torch_geometric.datasets import PCQM4Mv2 as Official
 

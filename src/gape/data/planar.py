@@ -1,29 +1,118 @@
-"""PLANAR: is a sparse random graph planar?"""
+"""PLANAR: decide whether a sparse random graph is planar."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gape.data.cache import Kept, cached, parts_folder
-from gape.data.dataset import GraphDataset
+from gape.data.dataset import GraphDataset, Split, Task
 from gape.data.flat import Array, FlatGraphs
-from gape.data.pairs import check_even
-from gape.data.parallel import map_pieces
-from gape.data.planarity import are_planar
-from gape.data.split import Split
-from gape.data.task import Task
+from gape.data.generation import CachedPieces, cached, check_even, map_pieces, pieces_folder
 
 EDGE_PROBABILITY = 0.1
-_PIECE = 20  # pairs that are sampled in one go; fixed, so that results do not depend on the processes
-_DRAWS = 512
-_PARTNER_DRAWS, _PARTNER_TRIES = 64, 50
-_LARGEST = 38  # a draw of 40 nodes is planar with probability 2e-4
+MAX_NODES = 38  # a draw of 40 nodes is planar with probability 2e-4
+_PAIRS_PER_PIECE = 20  # fixed, so that results do not depend on the number of processes
+_DRAWS_PER_BATCH = 512
+_PARTNER_DRAWS_PER_BATCH, _PARTNER_BATCHES = 64, 50
+
+
+def kernel(adjacency: Array) -> Array:
+    """Remove nodes of degree 0 and 1 and contract nodes of degree 2, until every node left has degree 3 or more.
+
+    Neither step changes planarity. Parallel edges that a contraction creates are merged.
+
+    Args:
+        adjacency: ``[batch, n, n]`` bool, symmetric, zero diagonal.
+
+    Returns: ``[batch, n, n]`` bool; removed nodes have empty rows.
+
+    >>> ring = np.roll(np.eye(5, dtype=bool), 1, axis=1)
+    >>> kernel((ring | ring.T)[None]).any()
+    np.False_
+    """
+    left: Array = adjacency.copy()
+    degree = left.sum(axis=2)
+    while True:
+        low = (degree == 1) | (degree == 2)
+        graph = np.flatnonzero(low.any(axis=1))
+        if len(graph) == 0:
+            return left
+        node = low[graph].argmax(axis=1)  # one such node per graph
+        row = left[graph, node]
+        first = row.argmax(axis=1)
+        row[np.arange(len(graph)), first] = False
+        second = row.argmax(axis=1)
+        two = degree[graph, node] == 2
+        left[graph, node, :] = False
+        left[graph, :, node] = False
+        degree[graph, node] = 0
+        degree[graph, first] -= 1
+        graph, first, second = graph[two], first[two], second[two]
+        degree[graph, second] -= 1
+        new = ~left[graph, first, second]
+        left[graph, first, second] = True
+        left[graph, second, first] = True
+        degree[graph[new], first[new]] += 1
+        degree[graph[new], second[new]] += 1
+
+
+def _too_many_edges(left: Array) -> NDArray[np.bool_]:
+    """Prove that kernels are not planar, from their numbers of nodes n, edges m, triangles t₃ and 4-cycles t₄.
+
+    A planar embedding has f ≥ m − n + 2 faces. Their lengths sum to 2m, each is at least 3, and each triangle and
+    each 4-cycle bounds at most one face (no component of a kernel is a cycle). So 2m ≥ 4f − t₃ and
+    2m ≥ 5f − 2t₃ − t₄, besides Euler's m ≤ 3n − 6. True where one of these is violated.
+    """
+    matrix = left.astype(np.float32)
+    degree = matrix.sum(axis=2)
+    nodes, edges = (degree > 0).sum(axis=1), degree.sum(axis=1) / 2
+    walks = matrix @ matrix
+    triangles = (walks * matrix).sum(axis=(1, 2)) / 6
+    squares = ((walks * walks).sum(axis=(1, 2)) - 2 * (degree**2).sum(axis=1) + 2 * edges) / 8
+    faces = edges - nodes + 2
+    proof: NDArray[np.bool_] = (edges > 3 * nodes - 6) | (2 * edges < 4 * faces - triangles)
+    proof |= 2 * edges < 5 * faces - 2 * triangles - squares
+    proof &= nodes >= 3
+    return proof
+
+
+def are_planar(adjacency: Array) -> NDArray[np.bool_]:
+    """Test each graph of a batch for planarity, exactly.
+
+    Reduces each graph to its :func:`kernel` and decides most of them by counting edges, triangles and 4-cycles.
+    NetworkX's left-right test decides the others.
+
+    Args:
+        adjacency: ``[batch, n, n]`` bool, symmetric, zero diagonal.
+
+    Returns: ``[batch]`` bool.
+
+    >>> complete = ~np.eye(5, dtype=bool)
+    >>> one_edge_less = complete.copy()
+    >>> one_edge_less[0, 1] = one_edge_less[1, 0] = False
+    >>> are_planar(np.stack([complete, one_edge_less]))
+    array([False,  True])
+    """
+    try:
+        import networkx
+    except ImportError as error:
+        raise ImportError("PLANAR needs networkx: pip install 'gape[bench]'") from error
+
+    left = kernel(adjacency)
+    nodes = left.any(axis=2).sum(axis=1)
+    planar: NDArray[np.bool_] = nodes <= 4
+    undecided = ~planar
+    undecided[undecided] = ~_too_many_edges(left[undecided])
+    for index in np.flatnonzero(undecided):
+        graph = networkx.Graph(np.argwhere(np.triu(left[index])).tolist())
+        planar[index] = networkx.check_planarity(graph)[0]
+    return planar
 
 
 def _adjacency(present: Array, nodes: int) -> Array:
-    """``[batch, n, n]`` from ``[batch, n(n-1)/2]``."""
+    """Expand upper triangles ``[batch, n(n-1)/2]`` to symmetric matrices ``[batch, n, n]``."""
     first, second = np.triu_indices(nodes, k=1)
     matrix = np.zeros((len(present), nodes, nodes), dtype=bool)
     matrix[:, first, second] = present
@@ -36,7 +125,7 @@ def _edges(present: Array, nodes: int) -> Array:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Some pairs of one size, with a random stream of their own."""
+    """Work of one call: a number of pairs of one size, with its own random stream."""
 
     nodes: int
     pairs: int
@@ -45,11 +134,11 @@ class _Piece:
 
 
 def _partner(generator: np.random.Generator, nodes: int, edges: int) -> Array | None:
-    """A uniform non-planar graph with this many nodes and edges, or None if none was met in 3,200 draws."""
+    """Draw a uniform non-planar graph with this many nodes and edges; None if 3,200 draws are all planar."""
     total = nodes * (nodes - 1) // 2
-    for _ in range(_PARTNER_TRIES):
-        chosen = generator.random((_PARTNER_DRAWS, total)).argpartition(edges, axis=1)[:, :edges]
-        present = np.zeros((_PARTNER_DRAWS, total), dtype=bool)
+    for _ in range(_PARTNER_BATCHES):
+        chosen = generator.random((_PARTNER_DRAWS_PER_BATCH, total)).argpartition(edges, axis=1)[:, :edges]
+        present = np.zeros((_PARTNER_DRAWS_PER_BATCH, total), dtype=bool)
         np.put_along_axis(present, chosen, True, axis=1)
         other = np.flatnonzero(~are_planar(_adjacency(present, nodes)))
         if len(other):
@@ -59,19 +148,19 @@ def _partner(generator: np.random.Generator, nodes: int, edges: int) -> Array | 
 
 
 def _sample(piece: _Piece) -> FlatGraphs:
-    """Pairs (planar, not planar) one after another, by plain rejection: exact draws of G(n, 0.1) given the class."""
+    """Draw pairs (planar, non-planar) by rejection sampling: exact draws of G(n, 0.1) conditioned on the class."""
     generator = np.random.default_rng(list(piece.entropy))
     total = piece.nodes * (piece.nodes - 1) // 2
     planar: list[Array] = []
     other: list[Array] = []
     while min(len(planar), len(other)) < piece.pairs:
-        present = generator.random((_DRAWS, total)) < EDGE_PROBABILITY
-        verdict = are_planar(_adjacency(present, piece.nodes))
+        present = generator.random((_DRAWS_PER_BATCH, total)) < EDGE_PROBABILITY
+        is_planar = are_planar(_adjacency(present, piece.nodes))
         if piece.balance == "none":
-            planar.extend(present[verdict])
-            other.extend(present[~verdict][: piece.pairs])
+            planar.extend(present[is_planar])
+            other.extend(present[~is_planar][: piece.pairs])
             continue
-        for candidate in present[verdict]:
+        for candidate in present[is_planar]:
             partner = _partner(generator, piece.nodes, int(candidate.sum()))
             if partner is not None:
                 planar.append(candidate)
@@ -85,23 +174,23 @@ def _sample(piece: _Piece) -> FlatGraphs:
 
 @dataclass(frozen=True)
 class Planar:
-    """Planar or not, for graphs drawn from G(n, 0.1): pairs of one planar and one non-planar graph of the same size.
+    """Classify graphs of G(n, 0.1) as planar or not; they come in pairs, one of each class and of the same size.
 
-    The authors' loader shuffles the set anew for each part, so that about 70 % of the test graphs are training graphs,
-    too: that is ``splits="reshuffled"``. By default it is split once, pairs kept together. The range of sizes is not
-    known; the mean is 33 nodes, which 30..36 gives.
+    The authors' loader shuffles the dataset again for each part, so that about 70 % of the test graphs are also
+    training graphs: that is ``splits="reshuffled"``. By default it is split once, and pairs stay together. The authors'
+    range of sizes is not known; their mean is 33 nodes, as of 30..36.
 
-    Edge counts give most of the answer away: see :func:`gape.data.edge_count_baseline`. With
-    ``balance="edges"`` the non-planar graph of a pair is drawn with as many edges as the planar one (uniform
-    among non-planar graphs of n nodes and m edges), so that counting gives nothing away. Planar graphs with so
-    few edges that 3,200 draws show no non-planar one of that density are left out of that variant.
+    The number of edges predicts most labels: see :func:`gape.data.edge_count_baseline`. With ``balance="edges"`` the
+    non-planar graph of a pair has as many edges as the planar one (uniform among non-planar graphs of n nodes and m
+    edges), so that counting edges scores 50 %. That variant leaves out planar graphs with so few edges that 3,200
+    draws of n nodes and m edges contain no non-planar graph.
 
     Args:
         train, val, test: numbers of graphs, even; published 7,000 / 1,500 / 1,500.
-        smallest, largest: the size of a pair is uniform on this range; at most 38, where planar draws get too rare.
+        smallest, largest: range of the number of nodes, uniform per pair; at most 38: larger draws are rarely planar.
         balance: ``"none"`` as published, or ``"edges"``.
-        splits: ``"disjoint"``, or ``"reshuffled"``: of the same graphs, each part from a random order of its own.
-        seed: of everything random.
+        splits: ``"disjoint"``, or ``"reshuffled"``: each part is cut from its own random order of the same graphs.
+        seed: seed of the generator.
 
     Example:
         >>> small = Planar(train=8, val=2, test=2, smallest=12, largest=14)
@@ -116,7 +205,7 @@ class Planar:
     smallest: int = 30
     largest: int = 36
     balance: Literal["none", "edges"] = "none"
-    # Not in the repr, which names the file in the cache: the graphs are the same.
+    # Not in the repr, which is the cache key: the graphs do not depend on it.
     splits: Literal["disjoint", "reshuffled"] = field(default="disjoint", repr=False)
     seed: int = 0
 
@@ -124,9 +213,9 @@ class Planar:
 
     def __post_init__(self) -> None:
         check_even(self.train, self.val, self.test)
-        if not 8 <= self.smallest <= self.largest <= _LARGEST:
+        if not 8 <= self.smallest <= self.largest <= MAX_NODES:
             raise ValueError(
-                f"sizes must satisfy 8 <= smallest <= largest <= {_LARGEST}, got {self.smallest}..{self.largest}: "
+                f"sizes must satisfy 8 <= smallest <= largest <= {MAX_NODES}, got {self.smallest}..{self.largest}: "
                 "smaller graphs are almost never non-planar, larger ones almost never planar"
             )
         if self.balance not in ("none", "edges"):
@@ -142,13 +231,13 @@ class Planar:
         processes: int = 2,
         show: bool = True,
     ) -> GraphDataset:
-        """Sample the set, or read what was sampled before.
+        """Sample the graphs, or read them from the cache.
 
-        An interrupted run goes on where it stopped. The result does not depend on ``processes``.
+        Interrupted sampling resumes from the finished pieces. The result does not depend on ``processes``.
         """
 
         def make() -> FlatGraphs:
-            return self._generate(processes, show, parts_folder(self) if cache else None)
+            return self._generate(processes, show, pieces_folder(self) if cache else None)
 
         graphs, sizes = cached(self, make) if cache else make(), (self.train, self.val, self.test)
         if self.splits == "disjoint":
@@ -156,20 +245,20 @@ class Planar:
         split = Split.reshuffled(*sizes, seed=self.seed)
         return GraphDataset(graphs, self.TASK, [split], f"generated: {self!r}, parts reshuffled: they overlap")
 
-    def _generate(self, processes: int, show: bool, keep: Path | None) -> FlatGraphs:
+    def _generate(self, processes: int, show: bool, pieces_in: Path | None) -> FlatGraphs:
         pairs = (self.train + self.val + self.test) // 2
         generator = np.random.default_rng([self.seed, 0x71A])
         sizes = generator.integers(self.smallest, self.largest + 1, size=pairs)
-        # Largest first: they take longest, so the processes finish together.
+        # Largest graphs first: they take longest, so that the processes finish together.
         pieces = [
-            _Piece(nodes, min(_PIECE, count - start), self.balance, (self.seed, 0x71A, nodes, start))
+            _Piece(nodes, min(_PAIRS_PER_PIECE, count - start), self.balance, (self.seed, 0x71A, nodes, start))
             for nodes in range(self.largest, self.smallest - 1, -1)
             for count in [int((sizes == nodes).sum())]
-            for start in range(0, count, _PIECE)
+            for start in range(0, count, _PAIRS_PER_PIECE)
         ]
         weights = [piece.pairs for piece in pieces]
         title = "PLANAR: sampling pairs"
-        work, numbered = Kept(_sample, keep), list(enumerate(pieces))
+        work, numbered = CachedPieces(_sample, pieces_in), list(enumerate(pieces))
         found = map_pieces(work, numbered, title=title, weights=weights, processes=processes, show=show)
         waiting: dict[int, list[tuple[Array, Array]]] = {}
         for piece, sampled in zip(pieces, found, strict=True):

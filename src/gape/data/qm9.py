@@ -1,4 +1,4 @@
-"""QM9-20K: HOMO-LUMO gap of 20,000 small molecules, where PCQM4Mv2 is too large or not at hand."""
+"""QM9-20K: HOMO-LUMO gap of 20,000 small molecules, a small substitute for PCQM4Mv2."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,24 +6,23 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from gape.data.dataset import GraphDataset
+from gape.data.dataset import GraphDataset, Split, Task
 from gape.data.flat import FlatGraphs
-from gape.data.folder import data_folder, find_file, missing_file
-from gape.data.split import Split
-from gape.data.task import Task
+from gape.data.raw_files import data_folder, find_file, missing_file
 
 FILES = ("qm9-20k/qm9_20k.npz",)
-ATOMIC_NUMBERS = 10  # hydrogen 1 to fluorine 9
-HARTREE = 27.211386245988  # in eV
+ATOM_TYPES = 10  # atomic numbers as categories: 0 is unused, hydrogen is 1, fluorine 9
+EV_PER_HARTREE = 27.211386245988
 
 
 @dataclass(frozen=True)
 class QM9:
-    """A quantum-chemical target of 20,000 QM9 molecules in eV; hydrogens are nodes. Not a set of the paper.
+    """Predict an orbital energy of 20,000 QM9 molecules in eV; hydrogens are nodes. Not in the paper.
 
     Args:
         target: ``"gap"``, ``"homo"`` or ``"lumo"``.
-        val: the last so many graphs of the first 10,000; training is on the others, testing on the second 10,000.
+        val: number of validation graphs, the last of the first 10,000; the others of these are for training, the second
+            10,000 graphs for testing.
 
     Example:
         >>> QM9(val=20_000)
@@ -34,9 +33,7 @@ class QM9:
     target: Literal["gap", "homo", "lumo"] = "gap"
     val: int = 1_000
 
-    TASK: ClassVar[Task] = Task(
-        "qm9-20k", level="graph", metric="mae", num_classes=0, node_categories=(ATOMIC_NUMBERS,)
-    )
+    TASK: ClassVar[Task] = Task("qm9-20k", level="graph", metric="mae", num_classes=0, node_categories=(ATOM_TYPES,))
 
     def __post_init__(self) -> None:
         if self.target not in ("gap", "homo", "lumo"):
@@ -45,7 +42,7 @@ class QM9:
             raise ValueError(f"val must be 1 to 9999 of the first 10,000 graphs, got {self.val}")
 
     def build(self, data_dir: str | Path | None = None) -> GraphDataset:
-        """Read the set from ``qm9-20k/qm9_20k.npz`` in the data folder."""
+        """Read the graphs from ``qm9-20k/qm9_20k.npz`` in the data folder."""
         folder = data_folder(data_dir)
         path = find_file(folder, FILES)
         if path is None:
@@ -56,7 +53,7 @@ class QM9:
                 edge_ptr=file["edge_ptr"],
                 edges=file["edges"],
                 x=file["atomic_number"][:, None],
-                y=(file[self.target] * HARTREE).astype(np.float32),
+                y=(file[self.target] * EV_PER_HARTREE).astype(np.float32),
                 edge_attr=file["bond_type"],
             )
             first, second = (int(size) for size in np.diff(file["part_ptr"]))

@@ -1,4 +1,4 @@
-"""PATTERN and CLUSTER: find a planted pattern, or the communities, in stochastic block models."""
+"""PATTERN and CLUSTER: find a planted pattern, or the communities, of stochastic block models."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -7,18 +7,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from gape.data.cache import cached
-from gape.data.dataset import GraphDataset
+from gape.data.dataset import GraphDataset, Split, Task
 from gape.data.flat import Array, FlatGraphs
-from gape.data.folder import data_folder, missing_file
-from gape.data.parallel import progress
-from gape.data.published import pyg_sbm
-from gape.data.split import Split
-from gape.data.task import Task
+from gape.data.generation import cached, progress
+from gape.data.raw_files import data_folder, missing_file, pyg_sbm
 
-SMALLEST, LARGEST = 5, 34  # sizes of communities and patterns are uniform on 5..34
+MIN_BLOCK_NODES, MAX_BLOCK_NODES = 5, 34  # sizes of communities and patterns are uniform on this range
 Source = Literal["generate", "pyg"]
-Graph = tuple[Array, Array, Array]  # edges, one feature a node, one target a node
+Graph = tuple[Array, Array, Array]  # edges, one feature per node, one target per node
 
 
 @lru_cache(maxsize=256)
@@ -28,7 +24,7 @@ def _pairs(nodes: int) -> tuple[Array, Array]:
 
 
 def block_model(generator: np.random.Generator, block: Array, probability: Array) -> Array:
-    """Edges ``[num_edges, 2]`` of a random graph: nodes u, v are joined with ``probability[block[u], block[v]]``.
+    """Draw edges ``[num_edges, 2]`` of a stochastic block model, with ``probability[block[u], block[v]]`` for (u, v).
 
     >>> certain = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> block_model(np.random.default_rng(0), np.array([0, 1, 0, 1]), certain).tolist()
@@ -40,7 +36,7 @@ def block_model(generator: np.random.Generator, block: Array, probability: Array
 
 
 def _sizes(generator: np.random.Generator, count: int) -> Array:
-    return generator.integers(SMALLEST, LARGEST + 1, size=count)
+    return generator.integers(MIN_BLOCK_NODES, MAX_BLOCK_NODES + 1, size=count)
 
 
 def _join(graphs: list[Graph]) -> FlatGraphs:
@@ -76,16 +72,16 @@ def _published(name: str, data_dir: str | Path | None, task: Task) -> GraphDatas
 
 @dataclass(frozen=True)
 class Pattern:
-    """Which nodes belong to a planted pattern (Dwivedi et al. 2020)?
+    """Find the nodes of a planted pattern (Dwivedi et al. 2020).
 
-    100 patterns, each a random graph (edge probability 0.5) of 5 to 34 nodes with features of its own. A graph is
-    five communities of 5 to 34 nodes (edge probability 0.5 inside, 0.35 between) and one pattern, joined to
-    every other node with probability 0.5; features uniform on {0, 1, 2}; nodes shuffled.
+    There are 100 patterns, each a random graph (edge probability 0.5) of 5 to 34 nodes with its own features. A graph
+    consists of five communities of 5 to 34 nodes (edge probability 0.5 inside, 0.35 between) and one pattern, whose
+    nodes are joined to all other nodes with probability 0.5. Features are uniform on {0, 1, 2}; nodes are shuffled.
 
     Args:
         train, val, test: graphs *per pattern*; published 100, 20, 20, so 10,000 / 2,000 / 2,000 in all.
-        patterns: how many patterns; the same ones occur in all three parts.
-        seed: of everything random.
+        patterns: number of patterns; the same ones occur in all three parts.
+        seed: seed of the generator.
         source: ``"generate"``, or ``"pyg"`` for the published file.
 
     Example:
@@ -108,7 +104,7 @@ class Pattern:
         _check_source(self.source)
 
     def build(self, data_dir: str | Path | None = None, *, cache: bool = True, show: bool = True) -> GraphDataset:
-        """Generate the set (or read what was generated before), or load the published one."""
+        """Generate the graphs or read them from the cache; with ``source="pyg"``, load the published file."""
         if self.source == "pyg":
             return _published("PATTERN", data_dir, self.TASK)
 
@@ -124,7 +120,7 @@ class Pattern:
         probability = np.full((6, 6), 0.35)
         np.fill_diagonal(probability, 0.5)
         probability[5, :] = probability[:, 5] = 0.5
-        probability[5, 5] = 0.0  # the pattern's inner edges are drawn once for all its graphs
+        probability[5, 5] = 0.0  # the pattern's inner edges are drawn once and shared by its graphs
         planted = []
         for size in _sizes(generator, self.patterns):
             inner = block_model(generator, np.zeros(size, dtype=np.int64), np.array([[0.5]]))
@@ -151,14 +147,14 @@ def _pattern_graph(generator: np.random.Generator, probability: Array, inner: Ar
 
 @dataclass(frozen=True)
 class Cluster:
-    """Which of six communities is a node in, when one member of each is known (Dwivedi et al. 2020)?
+    """Find the community of each node, out of six of which one member each is known (Dwivedi et al. 2020).
 
-    Six communities of 5 to 34 nodes, edge probability 0.55 inside and 0.25 between, nodes shuffled. Feature 0,
-    but one random node of community r carries r + 1.
+    The communities have 5 to 34 nodes and edge probability 0.55 inside and 0.25 between; nodes are shuffled. One random
+    node of community r has feature r + 1, all other nodes have feature 0.
 
     Args:
         train, val, test: numbers of graphs; published 10,000 / 1,000 / 1,000.
-        seed: of everything random.
+        seed: seed of the generator.
         source: ``"generate"``, or ``"pyg"`` for the published file.
 
     Example:
@@ -180,7 +176,7 @@ class Cluster:
         _check_source(self.source)
 
     def build(self, data_dir: str | Path | None = None, *, cache: bool = True, show: bool = True) -> GraphDataset:
-        """Generate the set (or read what was generated before), or load the published one."""
+        """Generate the graphs or read them from the cache; with ``source="pyg"``, load the published file."""
         if self.source == "pyg":
             return _published("CLUSTER", data_dir, self.TASK)
 
@@ -207,7 +203,7 @@ class Cluster:
 def _cluster_graph(generator: np.random.Generator, probability: Array) -> Graph:
     community = np.repeat(np.arange(6), _sizes(generator, 6))
     generator.shuffle(community)
-    # A random member of every community: the first of each in a random order of the nodes.
+    # The first member of each community in a random order of the nodes is a random member.
     order = generator.permutation(len(community))
     known = order[np.unique(community[order], return_index=True)[1]]
     feature = np.zeros(len(community), dtype=np.uint8)

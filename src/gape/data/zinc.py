@@ -6,12 +6,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from gape.data.dataset import GraphDataset
+from gape.data.dataset import GraphDataset, Split, Task
 from gape.data.flat import FlatGraphs
-from gape.data.folder import data_folder, find_file, missing_file
-from gape.data.published import pyg_zinc
-from gape.data.split import Split
-from gape.data.task import Task
+from gape.data.raw_files import data_folder, find_file, missing_file, pyg_zinc
 
 FILES = ("zinc12k/zinc12k.npz",)
 _DOWNLOAD = "PyG's ZINC(subset=True) downloads molecules.zip and train/val/test.index to pyg/ZINC/raw."
@@ -25,10 +22,10 @@ class Zinc:
     which the paper's models do not use.
 
     Args:
-        source: ``"file"`` reads ``zinc12k/zinc12k.npz`` in the data folder, ``"pyg"`` uses PyG's download,
-            ``"auto"`` the file if it is there and else PyG. Both hold the same published graphs;
-            ``provenance`` says which was read. (In the compact file the labels of nine training graphs are
-            uncertain by 0.14 to 0.56, as its notes say.)
+        source: ``"file"`` reads ``zinc12k/zinc12k.npz`` in the data folder, ``"pyg"`` uses PyG's download, ``"auto"``
+            the file if it exists, else PyG. Both hold the same published graphs; ``provenance`` says which was
+            read. (In the compact file, the labels of nine training graphs are uncertain by 0.14 to 0.56, see its
+            notes.)
 
     Example:
         >>> Zinc(source="web")
@@ -45,7 +42,7 @@ class Zinc:
             raise ValueError(f"source must be 'auto', 'file' or 'pyg', got {self.source!r}")
 
     def build(self, data_dir: str | Path | None = None) -> GraphDataset:
-        """Read the set."""
+        """Read the graphs from the compact file or with PyG."""
         folder = data_folder(data_dir)
         path = None if self.source == "pyg" else find_file(folder, FILES)
         if path is not None:

@@ -13,10 +13,7 @@ import torch
 from rich.console import Console
 
 from gape._internal.files import folder_lock
-from gape.data import GraphDataset
-from gape.data.cycles import Cycles
-from gape.data.flat import FlatGraphs
-from gape.data.split import Split
+from gape.data import Cycles, FlatGraphs, GraphDataset, Split
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.jobs import CellListener, run_cells
 from gape.experiments.graph_tasks.results import finished_result

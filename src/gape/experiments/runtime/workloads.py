@@ -58,7 +58,7 @@ def workload(name: str, data_dir: Path | None = None, graphs: int | None = None,
 
 def _zinc(data_dir: Path | None, count: int, seed: int) -> Workload:
     from gape.data import load
-    from gape.data.folder import data_folder
+    from gape.data.raw_files import data_folder
 
     folder = data_folder(data_dir)
     if folder is not None:

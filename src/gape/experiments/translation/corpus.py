@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from gape.data.folder import data_folder
+from gape.data.raw_files import data_folder
 from gape.experiments.translation.text import check_aligned, find_text, read_lines, unescape
 
 #: Datasets by name.

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from gape.data.folder import data_folder
+from gape.data.raw_files import data_folder
 from gape.experiments.runs.progress import counting_bar
 from gape.experiments.runs.settings import override_key, value_text
 from gape.experiments.translation.corpus import Splits, load_splits

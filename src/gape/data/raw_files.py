@@ -1,9 +1,10 @@
-"""The published files as PyG's own classes download and read them, turned into our form.
+"""Find the raw files of a dataset in the data folder, or let PyG's own classes download and read them.
 
-PyG unpickles some of these downloads (CSL, ZINC): go this way only if you trust their hosts. The compact files
-that the readers of each data set look for first need no pickle.
+PyG unpickles some of its downloads (CSL, ZINC): use it only if you trust their hosts. The compact ``.npz`` files, which
+each dataset looks for first, need no pickle.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,21 +13,65 @@ import numpy as np
 import torch
 
 from gape._internal.files import cache_folder
-from gape.data.dataset import GraphDataset
+from gape.data.dataset import GraphDataset, Split, Task
 from gape.data.flat import FlatGraphs, offsets
-from gape.data.split import Split
-from gape.data.task import Task
+
+
+def data_folder(data_dir: str | Path | None = None) -> Path | None:
+    """Return the data folder: the argument, else the environment variable ``GAPE_DATA``, else None.
+
+    >>> data_folder("somewhere").name
+    'somewhere'
+    """
+    chosen = data_dir or os.environ.get("GAPE_DATA")
+    return Path(chosen).expanduser() if chosen else None
+
+
+def find_file(folder: Path | None, names: Sequence[str]) -> Path | None:
+    """Return the first of ``names`` that is a file under ``folder``; None if there is none."""
+    if folder is None:
+        return None
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def missing_file(
+    name: str, folder: Path | None, files: Sequence[str], download: str, failed: OSError | None = None
+) -> FileNotFoundError:
+    """Make the error for a dataset without files; it says which file to put into which folder.
+
+    Args:
+        name: name of the dataset.
+        folder: the data folder that was searched.
+        files: paths relative to the folder, any one of which is enough.
+        download: what PyG downloads, and to which folder.
+        failed: error of the download, if one was tried.
+
+    >>> print(missing_file("zinc", None, ["zinc12k/zinc12k.npz"], "PyG downloads molecules.zip to X."))
+    no files for dataset 'zinc'. No data folder was given: set data_dir (--data-dir) or the variable GAPE_DATA.
+    Put there one of: zinc12k/zinc12k.npz
+    Or go online: PyG downloads molecules.zip to X.
+    """
+    searched = (
+        f"Looked in {folder}."
+        if folder is not None
+        else "No data folder was given: set data_dir (--data-dir) or the variable GAPE_DATA."
+    )
+    attempt = "" if failed is None else f"A download was tried and failed: {failed}\n"
+    return FileNotFoundError(
+        f"no files for dataset {name!r}. {searched}\n{attempt}Put there one of: {', '.join(files)}\n"
+        f"Or go online: {download}"
+    )
 
 
 def pyg_folder(folder: Path | None) -> Path:
-    """Where PyG keeps its raw and processed files: ``pyg`` in the data folder, else in the cache folder."""
+    """Return the root of PyG's raw and processed files: ``pyg`` in the data folder, else in the cache folder."""
     return (folder or cache_folder("data")) / "pyg"
 
 
 def flat_from_pyg(graphs: Iterable[Any], task: Task) -> FlatGraphs:
-    """Join PyG ``Data`` objects. Every edge must be there in both directions; it is kept once.
+    """Join PyG ``Data`` objects whose edges are stored in both directions; each edge is kept once.
 
-    One-hot features become category numbers; graphs without features get the single category 0.
+    One-hot features become category indices; graphs without features get the single category 0.
 
     >>> from torch_geometric.data import Data
     >>> path = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), y=3, num_nodes=3)
@@ -40,7 +85,7 @@ def flat_from_pyg(graphs: Iterable[Any], task: Task) -> FlatGraphs:
         if 2 * int(once.sum()) != data.edge_index.size(1):
             raise ValueError(
                 f"graph {number} of {task.name!r} has {data.edge_index.size(1)} directed edges, of which "
-                f"{int(once.sum())} point upwards: expected every edge in both directions and no self-loops"
+                f"{int(once.sum())} lead to a larger node number: expected every edge in both directions, no self-loops"
             )
         size = int(data.num_nodes)
         x = data.x if data.x is not None else torch.zeros(size, 1, dtype=torch.int64)
@@ -69,7 +114,7 @@ def _three_parts(parts: Sequence[Any], task: Task, provenance: str) -> GraphData
 
 
 def pyg_zinc(folder: Path | None, task: Task) -> GraphDataset:
-    """ZINC-12K by ``torch_geometric.datasets.ZINC(subset=True)``."""
+    """Load ZINC-12K with ``torch_geometric.datasets.ZINC(subset=True)``."""
     from torch_geometric.datasets import ZINC
 
     root = str(pyg_folder(folder) / "ZINC")
@@ -78,7 +123,7 @@ def pyg_zinc(folder: Path | None, task: Task) -> GraphDataset:
 
 
 def pyg_sbm(name: str, folder: Path | None, task: Task) -> GraphDataset:
-    """PATTERN or CLUSTER by ``torch_geometric.datasets.GNNBenchmarkDataset``."""
+    """Load PATTERN or CLUSTER with ``torch_geometric.datasets.GNNBenchmarkDataset``."""
     from torch_geometric.datasets import GNNBenchmarkDataset
 
     root = str(pyg_folder(folder))
@@ -87,7 +132,7 @@ def pyg_sbm(name: str, folder: Path | None, task: Task) -> GraphDataset:
 
 
 def pyg_csl(folder: Path | None, task: Task, splits: Sequence[Split]) -> GraphDataset:
-    """CSL by ``torch_geometric.datasets.GNNBenchmarkDataset``, which has no folds of its own."""
+    """Load CSL with ``torch_geometric.datasets.GNNBenchmarkDataset``, which has no folds; they are ``splits``."""
     from torch_geometric.datasets import GNNBenchmarkDataset
 
     graphs = flat_from_pyg(GNNBenchmarkDataset(str(pyg_folder(folder)), "CSL"), task)

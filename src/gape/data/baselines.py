@@ -1,4 +1,4 @@
-"""What counting nodes and edges, or nodes without edges, achieves: the scores that an encoding has to beat."""
+"""Baselines that count edges or isolated nodes: scores that an encoding has to beat."""
 
 import torch
 
@@ -6,12 +6,12 @@ from gape.data.dataset import GraphDataset
 
 
 def edge_count_baseline(dataset: GraphDataset, fold: int = 0) -> float:
-    """Test accuracy of a two-class set when the answer is guessed from the number of edges, size by size.
+    """Compute the test accuracy of a classifier that sees only the numbers of nodes and edges, for two classes.
 
-    For every number of nodes one threshold on the number of edges, and its direction, are chosen on the training
-    part; sizes not seen in training take the threshold of the nearest size that was.
+    For each number of nodes, one threshold on the number of edges and its direction are chosen on the training graphs.
+    A number of nodes that is not among the training graphs takes the threshold of the nearest one that is.
 
-    Returns: a fraction; 0.5 means that counting gives nothing away.
+    Returns: a fraction; 0.5 means that the counts carry no information.
 
     Example:
         >>> from gape.data.planar import Planar
@@ -36,13 +36,13 @@ def edge_count_baseline(dataset: GraphDataset, fold: int = 0) -> float:
 
 
 def isolated_node_baseline(dataset: GraphDataset, fold: int = 0) -> float:
-    """Test accuracy of a two-class set when the answer is guessed from the number of nodes without edges.
+    """Compute the test accuracy of a classifier that sees only the number of nodes without edges, for two classes.
 
-    That is all a transformer over neighbours can see without features and without an encoding: where there is nobody
-    to attend to, the result is zero, and at all other nodes it is the same. One threshold on it is chosen on the
-    training part.
+    A transformer that attends to neighbours, without features and without encoding, sees nothing else: attention over
+    no neighbours is zero, and over neighbours with equal features it is the same everywhere. One threshold is chosen
+    on the training graphs.
 
-    Returns: a fraction; 0.5 means that it gives nothing away.
+    Returns: a fraction; 0.5 means that the count carries no information.
 
     Example:
         >>> from gape.data.cycles import Cycles
@@ -57,7 +57,7 @@ def isolated_node_baseline(dataset: GraphDataset, fold: int = 0) -> float:
 
 
 def _isolated_nodes(part: GraphDataset) -> torch.Tensor:
-    """How many nodes of each graph have no edge."""
+    """Count the nodes without edges per graph."""
     batch = part.batch()
     alone = torch.bincount(batch.edge_index.flatten(), minlength=int(batch.num_nodes)) == 0
     return torch.bincount(batch.batch[alone], minlength=len(part))
@@ -66,12 +66,13 @@ def _isolated_nodes(part: GraphDataset) -> torch.Tensor:
 def _check_two_classes(dataset: GraphDataset, baseline: str) -> None:
     if dataset.level != "graph" or dataset.num_classes != 2:
         raise ValueError(
-            f"the {baseline} baseline is for two classes of graphs; {dataset.name!r} has "
+            f"the {baseline} baseline needs two classes of graphs; {dataset.name!r} has "
             f"{dataset.num_classes} classes at {dataset.level} level"
         )
 
 
 def _best_threshold(counts: torch.Tensor, positive: torch.Tensor) -> tuple[float, bool]:
+    """Choose the threshold with the best accuracy; True if counts below it are positive."""
     best = (-1.0, 0.0, True)
     for threshold in [*(torch.unique(counts).tolist()), int(counts.max()) + 1]:
         right = float(((counts < threshold) == positive).float().mean())

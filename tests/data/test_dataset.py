@@ -1,4 +1,4 @@
-"""The common form: what is promised of storage, views, batches and splits."""
+"""GraphDataset, Split and Task: storage, views, batches and error messages."""
 
 import numpy as np
 import pytest
@@ -105,7 +105,7 @@ def test_node_attributes_travel_with_the_graphs() -> None:
 
 def test_mistakes_are_named() -> None:
     dataset = small_set()
-    with pytest.raises(ValueError, match="27 rows, one a node, got 3"):
+    with pytest.raises(ValueError, match="27 rows, one per node, got 3"):
         dataset.with_node_attribute("pe", torch.zeros(3, 1))
     with pytest.raises(ValueError, match="'x' is taken"):
         dataset.with_node_attribute("x", torch.zeros(27, 1))

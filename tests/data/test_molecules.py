@@ -10,8 +10,7 @@ from torch_geometric.utils import from_smiles
 from torch_geometric.utils.smiles import x_map
 
 from gape.data import ATOM_CATEGORIES, PCQM4Mv2, load
-from gape.data.molecules import molecule
-from gape.data.pcqm4mv2 import read_table
+from gape.data.pcqm4mv2 import molecule, read_table
 from gape.nn import NodeInput
 
 SMILES = [
@@ -85,7 +84,7 @@ def test_official_layout_with_its_split(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_processes_do_not_change_the_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gape.data.pcqm4mv2._PIECE", 3)
+    monkeypatch.setattr("gape.data.pcqm4mv2._MOLECULES_PER_PIECE", 3)
     write_table(tmp_path, [f"{i},{smiles},1.0" for i, smiles in enumerate(SMILES)])
     one, two = (PCQM4Mv2().build(tmp_path, cache=False, processes=count, show=False).batch() for count in (1, 2))
     assert torch.equal(one.x, two.x)

@@ -102,5 +102,5 @@ def test_offline_and_nothing_there_says_which_file_to_put_where(
 
 def test_without_any_folder_the_message_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GAPE_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match="set GAPE_DATA"):
+    with pytest.raises(FileNotFoundError, match=r"set data_dir \(--data-dir\) or the variable GAPE_DATA"):
         load("zinc", source="file")

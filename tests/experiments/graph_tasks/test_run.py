@@ -63,7 +63,7 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_the_cell_goes_on_afterwards(tmp_path
 
 
 def test_a_cell_trains_and_leaves_a_complete_folder(tmp_path, tiny):
-    cell = Cell("cycles", "gape", 41, tiny)
+    cell = Cell("cycles", "gape", 41, {**tiny, "data.variant": "matched"})
     seen = []
     result = run_cell(cell, RunOptions(tmp_path), lambda *what: seen.append(what))
     folder = cell.folder(tmp_path)

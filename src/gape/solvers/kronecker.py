@@ -1,4 +1,4 @@
-"""The paper's "vec trick": one dense linear system in all n·k unknowns. The oracle."""
+"""The paper's "vec trick": one dense linear system in all n·k unknowns, the reference for the other solvers."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Training steps of our graph transformer beside the same network built from PyG's ``TransformerConv``.
+"""Time training steps of our graph transformer and of the same network built from PyG's ``TransformerConv``.
 
     python benchmarks/attention.py --threads 1
 
 Both networks have ten layers, width 80, eight heads, BatchNorm, a feed-forward network of twice the width and
-the same readout; PyG's layer has no clamp, so it is the yardstick for ours with and without. A step is forward,
+the same pooling; PyG's layer has no clamp, so it is the baseline of ours with and without one. A step is forward,
 backward and Adam. The batches imitate the published ones: ZINC (128 molecules of about 23 atoms), PATTERN (26
 stochastic block models of about 119 nodes, density about 0.43) and CYCLES (25 sparse graphs of about 49 nodes).
-The two sides take turns within one run, and the fastest step of each counts, because machines are noisy.
+Steps of both alternate within one process, and the fastest step of each counts, because machines are noisy.
 """
 
 import argparse
@@ -23,12 +23,12 @@ Graphs = tuple[Tensor, Tensor, int]  # edge_index, batch, number of graphs
 
 HIDDEN, HEADS, LAYERS = 80, 8, 10
 
-# How many times faster than PyG a training step has to be, by task and clamp.
+# Required speed-up of a training step over PyG, by task and clamp.
 TARGETS = {("zinc", 5.0): 1.0, ("zinc", None): 1.0, ("pattern", 5.0): 2.5, ("pattern", None): 4.0}
 
 
 def tree_with_rings(n: int, rings: int, generator: torch.Generator) -> Tensor:
-    """A random tree in which every parent is close by, plus a few ring-closing edges: like a molecule."""
+    """Draw a random tree with parents close to their children, plus a few ring-closing edges, like a molecule."""
     child = torch.arange(1, n)
     parent = (child - torch.randint(1, 3, (n - 1,), generator=generator)).clamp(min=0)
     start = torch.randint(0, n - 5, (rings,), generator=generator)
@@ -36,7 +36,7 @@ def tree_with_rings(n: int, rings: int, generator: torch.Generator) -> Tensor:
 
 
 def block_model(sizes: Tensor, inside: float, across: float, generator: torch.Generator) -> Tensor:
-    """Edges u < v of a stochastic block model."""
+    """Draw the edges u < v of a stochastic block model."""
     block = torch.repeat_interleave(sizes)
     chance = torch.where(block[:, None] == block, inside, across)
     return (torch.rand(chance.shape, generator=generator) < chance).triu(1).nonzero().T
@@ -87,7 +87,7 @@ class PyGTransformer(nn.Module):
         self.node_level = node_level
         self.embedding = nn.Embedding(28, HIDDEN)
         self.layers = nn.ModuleList(PyGLayer() for _ in range(LAYERS))
-        self.readout = nn.Sequential(
+        self.output_layers = nn.Sequential(
             nn.Linear(80, 40), nn.ReLU(), nn.Linear(40, 20), nn.ReLU(), nn.Linear(20, out_channels)
         )
 
@@ -95,7 +95,7 @@ class PyGTransformer(nn.Module):
         h = self.embedding(x)
         for layer in self.layers:
             h = layer(h, edge_index)
-        out: Tensor = self.readout(h if self.node_level else global_add_pool(h, batch, num_graphs))
+        out: Tensor = self.output_layers(h if self.node_level else global_add_pool(h, batch, num_graphs))
         return out
 
 
@@ -124,7 +124,7 @@ def inference(model: nn.Module, x: Tensor, graphs: Graphs) -> Callable[[], None]
 
 
 def fastest(steps: list[Callable[[], None]], repeats: int) -> list[float]:
-    """Seconds of the fastest repeat of each, taking turns."""
+    """Return the seconds of the fastest repetition of each step; the steps alternate."""
     best = [float("inf")] * len(steps)
     for _ in range(repeats + 1):  # the first round is included: a minimum does not mind a warm-up
         for i, step in enumerate(steps):

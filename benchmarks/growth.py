@@ -1,7 +1,7 @@
-"""How encoding grows with the graph: random sparse directed graphs from 10⁶ to 2·10⁷ edges.
+"""Time the encoding of random sparse directed graphs from 10⁶ to 2·10⁷ edges.
 
-At every size the whole encoding (check, sort, solve, certify, round to float32) against the bare minimum it needs: as
-many sparse matrix-vector products on an already sorted matrix, and one [n, T]·[T, k] product. Prints both, their ratio
+At every size, the whole encoding (validate, sort, solve, certify, round to float32) is compared with the minimum it
+needs: as many sparse matrix-vector products on a sorted matrix, and one [n, T]·[T, k] product. Prints both, their ratio
 and the peak memory of the process.
 
     python benchmarks/growth.py [--edges 1e6 3e6 1e7 2e7] [--states 32] [--degree 10]

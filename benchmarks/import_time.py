@@ -1,4 +1,4 @@
-"""How long `import gape` (with all its names) takes beside `import torch`: best of several fresh processes each.
+"""Time `import gape` (with all its names) and `import torch`: best of several new processes each.
 
     python benchmarks/import_time.py [repeats]
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 GOAL = 0.3
-WHAT = {
+STATEMENTS = {
     "import torch": "import torch",
     "import gape": "import gape",
     "from gape import *": "from gape import *",
@@ -23,9 +23,9 @@ def seconds(code: str) -> float:
 
 
 def main(repeats: int = 5) -> None:
-    # In turns, so that whatever else the machine does falls on all of them; the first round warms the disk cache.
-    rounds = [{name: seconds(code) for name, code in WHAT.items()} for _ in range(repeats + 1)][1:]
-    best = {name: min(one[name] for one in rounds) for name in WHAT}
+    # Alternating, so that other load on the machine affects all of them; the first round warms the disk cache.
+    rounds = [{name: seconds(code) for name, code in STATEMENTS.items()} for _ in range(repeats + 1)][1:]
+    best = {name: min(one[name] for one in rounds) for name in STATEMENTS}
     for name, time in best.items():
         print(f"{name:20} {time:6.3f} s")
     extra = best["from gape import *"] - best["import torch"]

@@ -1,14 +1,14 @@
-"""What learning costs: training with a learnable automaton beside the same model with a fixed encoding, in one run.
+"""Time and memory of training with a learnable automaton, compared with the same model and a fixed encoding.
 
     python benchmarks/learnable.py [--batches 6] [--repeats 5] [--only PATTERN]
 
 The graph transformer of the paper (ten layers, width 80). PATTERN, batches of 26: GAPE computed once against
 :class:`gape.nn.GAPE` with μ and α as parameters on a basis computed once, k = 32. ZINC, batches of 128: random walks
-alone against a typed closed automaton beside them (atom types drawn evenly from 28, which makes it no cheaper).
-A step is forward, backward and Adam; the sides take turns within one run, the least time of each batch counts, and an
-epoch of 10,000 graphs is that scaled. Processor time is compared (on one thread what a machine of one's own would
-show), time by the clock is printed beside it. Memory is measured in a process of its own for each side: the most that
-the process took while training, less what it had before.
+alone against random walks with a typed closed automaton (atom types drawn evenly from 28, which makes it no cheaper).
+A step is forward, backward and Adam; the models alternate within one process, the shortest time of each batch counts,
+and is scaled to an epoch of 10,000 graphs. CPU time is compared, which on one thread does not depend on other load;
+wall-clock time is printed too. Memory is measured in a process per model: its peak while training, less what it had
+before.
 """
 
 import argparse
@@ -26,27 +26,27 @@ from gape.experiments.graph_tasks.registry import learned
 from gape.experiments.runtime.workloads import workload
 from gape.nn import GAPE, Encoder, GAPEEncoder, GraphTransformer, LinearEncoder, WalkInput, walk_basis
 
-Given = Callable[[Graph, Tensor], Tensor | WalkInput]
+EncoderInput = Callable[[Graph, Tensor], Tensor | WalkInput]
 
 STATES = 32
 
 
 @dataclass(frozen=True)
 class Side:
-    """An encoder with what it is given for a batch; times and memory are compared with side ``against``."""
+    """An encoder with its input for a batch; ``time`` and ``memory`` limit the ratios to the model ``against``."""
 
-    make: Callable[[], tuple[Encoder, Given]]
+    make: Callable[[], tuple[Encoder, EncoderInput]]
     against: str
     time: float | None = None
     memory: float | None = None
 
 
-def fixed(encoding: encodings.Encoding, width: int) -> Callable[[], tuple[Encoder, Given]]:
+def fixed(encoding: encodings.Encoding, width: int) -> Callable[[], tuple[Encoder, EncoderInput]]:
     return lambda: (LinearEncoder(width), lambda graph, x: encoding(graph))
 
 
-def automaton(**settings) -> Callable[[], tuple[Encoder, Given]]:
-    def make() -> tuple[Encoder, Given]:
+def automaton(**settings) -> Callable[[], tuple[Encoder, EncoderInput]]:
+    def make() -> tuple[Encoder, EncoderInput]:
         layer = GAPE(**{"states": STATES, "out_channels": 80, **settings})
         needed = layer.basis_settings
         return GAPEEncoder(layer), lambda graph, x: WalkInput(labels=x, basis=walk_basis(graph, **needed))
@@ -54,7 +54,7 @@ def automaton(**settings) -> Callable[[], tuple[Encoder, Given]]:
     return make
 
 
-def typed_beside_walks() -> tuple[Encoder, Given]:
+def typed_with_walks() -> tuple[Encoder, EncoderInput]:
     encoder, walks = learned("gape-learned-typed").encoder(80, (28,)), encodings.RandomWalk(20)
     needed = encoder.basis_settings
     return encoder, lambda graph, x: WalkInput(labels=x, basis=walk_basis(graph, **needed), fixed=walks(graph))
@@ -63,7 +63,7 @@ def typed_beside_walks() -> tuple[Encoder, Given]:
 RELATIVE = encodings.GAPE(states=STATES, damping=0.9, relative=True)
 RELATIVE_CLOSED = encodings.GAPE(states=STATES, damping=0.9, relative=True, readout="closed")
 
-#: By data set: graphs in a batch, node categories, pooling of the model, and the sides.
+#: By dataset: graphs per batch, node categories, pooling of the model, and the models.
 TASKS = {
     "PATTERN": (
         26,
@@ -83,7 +83,7 @@ TASKS = {
         "mean",
         {
             "RW": Side(fixed(encodings.RandomWalk(20), 20), "RW"),
-            "RW + learned typed closed": Side(typed_beside_walks, "RW", 1.5),
+            "RW + learned typed closed": Side(typed_with_walks, "RW", 1.5),
             "learned node": Side(automaton(), "RW"),
             "learned closed": Side(automaton(readout="closed"), "RW"),
             "learned typed node": Side(automaton(states=8, labels=28, transition_by="node"), "RW"),
@@ -94,17 +94,17 @@ TASKS = {
 
 
 def steps(task: str, side: str, count: int) -> list[Callable[[], None]]:
-    """A training step for each batch, everything that is computed once already computed."""
+    """Return one training step per batch; everything that is computed once is computed."""
     size, categories, pooling, choices = TASKS[task]
     whole = workload(task, graphs=count * size).graph()
     torch.manual_seed(0)
-    encoder, given = choices[side].make()
+    encoder, encoder_input = choices[side].make()
     model = GraphTransformer(inputs=categories, out_channels=2, pooling=pooling, encoding=encoder)
     optimiser = torch.optim.Adam(model.parameters(), lr=5e-4, fused=True)
 
     def step(graph: Graph) -> Callable[[], None]:
         x = torch.randint(categories, (graph.num_nodes,), generator=torch.Generator().manual_seed(0))
-        encoding = given(graph, x)
+        encoding = encoder_input(graph, x)
 
         def run() -> None:
             optimiser.zero_grad()
@@ -117,7 +117,7 @@ def steps(task: str, side: str, count: int) -> list[Callable[[], None]]:
 
 
 def memory(task: str, side: str) -> float:
-    """MB that training takes beyond what was there before it, in a process of its own."""
+    """Return the MB that training takes beyond what was there before it, in a new process."""
     command = [sys.executable, __file__, "--memory-of", side, "--only", task]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
@@ -156,9 +156,9 @@ def compare(task: str, count: int, repeats: int) -> None:
         slower, larger = seconds[name] / seconds[side.against], megabytes[name] / megabytes[side.against]
         by_clock = clock[name] / clock[side.against]
         print(
-            f"  {name:<26} {1e3 * seconds[name] / count:7.1f} ms a batch, epoch of 10,000 graphs "
+            f"  {name:<26} {1e3 * seconds[name] / count:7.1f} ms per batch, epoch of 10,000 graphs "
             f"{seconds[name] * 10_000 / (count * size):6.1f} s, {slower:5.3f}× {side.against}{_target(side.time)}, "
-            f"by the clock {by_clock:5.3f}×; memory {megabytes[name]:4.0f} MB, {larger:5.3f}×{_target(side.memory)}"
+            f"wall clock {by_clock:5.3f}×; memory {megabytes[name]:4.0f} MB, {larger:5.3f}×{_target(side.memory)}"
         )
 
 

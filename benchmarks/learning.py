@@ -1,7 +1,7 @@
 """Learning μ and α: one batch of the case that ran out of memory in the paper (PATTERN, 26 graphs, k = 32).
 
 Forward and backward through our solver on a basis computed once, against the differentiable Kronecker solve graph by
-graph (the paper's "vec trick": torch.linalg.solve on n·k unknowns), in one run. The slow side takes a few graphs and is
+graph (the paper's "vec trick": torch.linalg.solve on n·k unknowns). The slow solve is timed on a few graphs and
 extrapolated. Prints milliseconds, the ratio and the extra memory.
 
     python benchmarks/learning.py [--graphs 26] [--states 32] [--slow-graphs 2]
@@ -22,7 +22,7 @@ from gape.solvers import AlgebraicOnlyWarning, Krylov
 
 
 class PeakMemory:
-    """The most memory the process took while the block ran, over what it had before."""
+    """Peak memory of the process while the block runs, beyond what it had before."""
 
     def __enter__(self) -> "PeakMemory":
         self._process = psutil.Process()
@@ -44,7 +44,7 @@ class PeakMemory:
 
 
 def kronecker_step(mu: torch.Tensor, alpha: torch.Tensor, matrix: torch.Tensor) -> None:
-    """One graph by plain autograd: solve (I - Aᵀ ⊗ μᵀ) vec X = vec S and differentiate through it."""
+    """Solve (I - Aᵀ ⊗ μᵀ) vec X = vec S of one graph and differentiate through it by plain autograd."""
     n, k = len(matrix), len(mu)
     system = torch.eye(n * k, dtype=mu.dtype) - torch.kron(matrix.T.contiguous(), mu.T.contiguous())
     x = torch.linalg.solve(system, alpha[:, 0].repeat(n))
@@ -61,7 +61,7 @@ def main() -> None:
     batch = work.graph().slice(0, options.graphs)
     start = gape.Automaton.random(states=options.states, damping=0.02, seed=0)
     generator = torch.Generator().manual_seed(0)
-    # A learned matrix is no longer orthogonal: disturb it, so that nothing is made easy by its being normal.
+    # A learned matrix is no longer orthogonal: perturb it, since a normal matrix would be easier.
     disturbed = start.transition + 1e-3 * torch.randn(start.transition.shape, generator=generator, dtype=torch.float64)
     mu, alpha = disturbed.requires_grad_(), start.initial.clone().requires_grad_()
 
@@ -103,7 +103,7 @@ def main() -> None:
     error = float((mu.grad - reference).abs().max() / reference.abs().max())
 
     print(f"PATTERN, {options.graphs} graphs ({batch.num_nodes} nodes, {batch.num_edges} edges), k = {options.states}")
-    print(f"basis, once:             {1e3 * prepared:8.1f} ms (20 Krylov vectors a graph)")
+    print(f"basis, once:             {1e3 * prepared:8.1f} ms (20 Krylov vectors per graph)")
     print(
         f"ours, forward+backward:  {1e3 * seconds:8.1f} ms, residual ≤ {max(residuals):.0e}, "
         f"{memory.extra:.0f} MB extra"

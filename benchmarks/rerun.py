@@ -1,9 +1,9 @@
-"""Do committed results come out again? Draws some cells at random, trains them anew and prints both figures.
+"""Train some cells with committed results again, drawn at random, and print both figures.
 
 python benchmarks/rerun.py [--cells 3] [--seed 0] [--jobs 2] [--data-dir DATA]
 
-On the same machine with the same versions figures repeat exactly, unless time ended a run; elsewhere they differ within
-the noise of the seeds.
+On the same machine with the same versions figures repeat exactly, unless a time limit ended the training; elsewhere
+they differ within the noise of the seeds.
 """
 
 import argparse
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def figures(result: dict[str, Any]) -> str:
-    """Test metric by both rules, and how the run ended."""
+    """Describe the test metric by both rules, and why training ended."""
     return f"{describe_metric(result)}, ended by {result['stopped']}"
 
 
@@ -29,7 +29,7 @@ def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--cells", type=int, default=3, help="how many")
     words.add_argument("--seed", type=int, default=0, help="of the draw")
-    words.add_argument("--jobs", type=int, default=2, help="cells side by side")
+    words.add_argument("--jobs", type=int, default=2, help="cells at a time")
     words.add_argument("--data-dir", type=Path, help="folder with real data; default: the variable GAPE_DATA")
     words.add_argument("--results", type=Path, default=ROOT / "results", help="folder of committed results")
     chosen = words.parse_args()

@@ -1,15 +1,15 @@
-"""What a solver that does not notice singular equations gives away on CYCLES.
+"""Show what a solver that does not notice singular equations reveals about the classes of CYCLES.
 
     python benchmarks/singular.py [--graphs 1000] [--variant matched]
     python benchmarks/singular.py --train gape-star-20 [--task cycles] [--seed 41] [--set key=value ...]
 
 A 6-cycle has the eigenvalue 1, as has the row-stochastic μ of the star variants: where the labels excite it, the
 equation has no solution. SciPy's Sylvester solver in float32, as in the released code, returns something large there
-and says nothing. So how well does the *size* of an encoding tell graphs with a 6-cycle from graphs without one? For
-every variant the share of singular graphs in both classes, and the accuracy of the best threshold on the largest
-weight of a graph, with our least-squares solution and with the other. One half is right by chance, a little more by
-choosing the threshold on the graphs it is judged on. With ``--train`` the cell of that encoding is trained on what
-SciPy returned, all else being as in ``gape bench``: about ten minutes.
+and does not warn. How well does the *size* of an encoding separate graphs with a 6-cycle from graphs without one? For
+every variant, the table has the share of singular graphs in both classes, and the accuracy of the best threshold on the
+largest weight of a graph, with our least-squares solution and with SciPy's. Chance is one half, and a little more since
+the threshold is chosen on the same graphs. With ``--train`` the cell of that encoding is trained on what SciPy
+returned, and otherwise as in ``gape bench``: about ten minutes.
 """
 
 import argparse
@@ -40,7 +40,7 @@ GAPES = [row for row in ROWS if row.name.startswith("gape")]
 
 
 def by_sylvester(machine: GAPE, data: gape.data.GraphDataset) -> list[torch.Tensor]:
-    """The weights of each graph as the released code computes them: SciPy in float32."""
+    """Compute the weights of each graph as the released code does: SciPy in float32."""
     transition = machine.automaton.transition.numpy().astype("f4")
     found = (
         sylvester_encoding(transition, dense_adjacency(graph).astype("f4"), dense_rhs(machine, graph).astype("f4"))
@@ -49,15 +49,15 @@ def by_sylvester(machine: GAPE, data: gape.data.GraphDataset) -> list[torch.Tens
     return [torch.from_numpy(weights) for weights in found]
 
 
-def made(chosen: Settings) -> GAPE:
-    """The encoding of a cell."""
+def cell_encoding(chosen: Settings) -> GAPE:
+    """Return the encoding of a cell."""
     machine = make(chosen.encoding, **chosen.encoding_options)
     assert isinstance(machine, GAPE)
     return machine
 
 
 def best_threshold(weights: Sequence[torch.Tensor], classes: np.ndarray) -> float:
-    """Accuracy of the best rule "the largest weight is above (or below) so much"."""
+    """Return the accuracy of the best threshold on the largest weight of a graph."""
     values = [float(part.abs().max()) for part in weights]
     ranked = classes[np.argsort(values, kind="stable")]
     below, above = np.cumsum(ranked == 0), np.cumsum(ranked[::-1] == 1)[::-1]
@@ -66,9 +66,9 @@ def best_threshold(weights: Sequence[torch.Tensor], classes: np.ndarray) -> floa
 
 
 def trained(chosen: Settings) -> tuple[float, float]:
-    """Test accuracy at best validation and at the last epoch of a cell, with SciPy's weights for ours."""
+    """Train a cell on SciPy's weights; return test accuracy at best validation and at the last epoch."""
     data = gape.data.load(chosen.task, **chosen.data)
-    encoded = EncodedDataset(data.with_node_attribute("pe", torch.cat(by_sylvester(made(chosen), data))))
+    encoded = EncodedDataset(data.with_node_attribute("pe", torch.cat(by_sylvester(cell_encoding(chosen), data))))
     test = FixedBatches(encoded, data.splits[0].test, chosen.batch_size)
     with tempfile.TemporaryDirectory() as folder:
         state = train_fold(chosen, encoded, 0, Path(folder))
@@ -85,18 +85,18 @@ def main() -> None:
     words.add_argument("--variant", default="matched", help="of the data; the figures in the docs are of `matched`")
     words.add_argument("--seed", type=int, default=41, help="of the cell to train")
     words.add_argument("--set", nargs="*", default=[], metavar="key=value", help="settings of the cell to train")
-    given = words.parse_args()
-    if given.train is not None:
-        pairs = {"data.variant": given.variant, **parse_pairs(given.set)}
-        cell = Cell(given.task, given.train, given.seed, pairs)
+    chosen = words.parse_args()
+    if chosen.train is not None:
+        pairs = {"data.variant": chosen.variant, **parse_pairs(chosen.set)}
+        cell = Cell(chosen.task, chosen.train, chosen.seed, pairs)
         best, last = trained(cell.settings)
         print(f"{cell.name} by SciPy: test accuracy {best:.4f} at best validation, {last:.4f} at the last epoch")
         return
-    data = gape.data.load("cycles", variant=given.variant).split()[2][: given.graphs]
+    data = gape.data.load("cycles", variant=chosen.variant).split()[2][: chosen.graphs]
     classes = data.targets.numpy()
     table = Table("encoding", "singular, no 6-cycle", "singular, 6-cycle", "size by ours", "by SciPy, float32")
     for row in GAPES:
-        machine = made(settings("cycles", row.name))
+        machine = cell_encoding(settings("cycles", row.name))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AlgebraicOnlyWarning)
             solution = machine.solve(data.batch())

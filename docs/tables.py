@@ -1,4 +1,4 @@
-"""Write the tables of the pages again from what is in results/: python docs/tables.py, or `make results`.
+"""Update the tables of the pages from results/: python docs/tables.py, or `make results`.
 
 A table stands between two comments; the first is the command that prints it:
 
@@ -28,7 +28,7 @@ MARKED = re.compile(rf"(<!-- gape (table [^\n]+) -->\n)(.*?){END}", re.DOTALL)
 
 
 def printed(words: str, results: Path) -> str:
-    """What the command prints in Markdown, from these results alone."""
+    """Return what the command prints in Markdown, from these results alone."""
     folders = ["--runs", str(results), "--results", str(results)]
     found = CliRunner().invoke(app, ["table", "--format", "markdown", *shlex.split(words)[1:], *folders])
     if found.exit_code:
@@ -37,7 +37,7 @@ def printed(words: str, results: Path) -> str:
 
 
 def filled(page: str, results: Path = ROOT / "results") -> str:
-    """The page with every table as the results have it."""
+    """Return the page with every table filled from the results."""
     for opening, _, inside in MARKED.findall(page):
         if "<!--" in inside:
             raise ValueError(f"{opening.strip()} has no {END} after it")
@@ -46,7 +46,7 @@ def filled(page: str, results: Path = ROOT / "results") -> str:
 
 
 def _new_notes(table: str, seen: set[str]) -> str:
-    """The table without the notes (lines that end in a Markdown line break) that an earlier one of the page has."""
+    """Remove notes (lines that end in a Markdown line break) that an earlier table of the page has."""
     lines = [line for line in table.splitlines() if line not in seen]
     seen.update(line for line in lines if line.endswith("  "))
     return "\n".join(lines).rstrip("\n") + "\n"

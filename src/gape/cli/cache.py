@@ -35,7 +35,8 @@ def _entries(number: int) -> str:
 
 
 def _size(bytes_: float) -> str:
-    """
+    """Format a number of bytes.
+
     >>> _size(0), _size(1536), _size(3 * 2**30)
     ('0 bytes', '1.5 KiB', '3.0 GiB')
     """

@@ -67,7 +67,8 @@ def _shown(default: object) -> str:
 
 
 def _plain(text: str) -> str:
-    """
+    """Remove Sphinx markup.
+
     >>> _plain("``k`` of :class:`gape.Graph`, see :mod:`gape.graph.walk_matrix`")
     'k of gape.Graph, see gape.graph.walk_matrix'
     """

@@ -16,7 +16,7 @@ from gape._internal.files import folder_lock
 from gape.data import Cycles, FlatGraphs, GraphDataset, Split
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.jobs import CellListener, run_cells
-from gape.experiments.graph_tasks.results import finished_result
+from gape.experiments.graph_tasks.results import finished_result, matches_current_protocol, missing_cells
 from gape.experiments.graph_tasks.run import RunOptions, check_parts, run_cell
 from gape.experiments.graph_tasks.training.checkpoint import Checkpoint, read_epochs
 from gape.experiments.report.table import comparison
@@ -319,3 +319,25 @@ def test_a_result_says_where_the_learning_rate_ended(tmp_path, tiny):
     assert result["final_lr"] == [0.5 * 0.5**halvings]
     assert rates[-1] in (result["final_lr"][0], 2 * result["final_lr"][0])
     assert halvings >= len(set(rates)) - 1 > 0
+
+
+def test_a_folder_with_the_earlier_name_of_a_setting_stays_valid(tmp_path, tiny):
+    few = {name: text for name, text in tiny.items() if name.startswith("data.")}
+    few |= {"pooling": "mean", "max_epochs": "1", "layers": "1"}
+    cell = Cell("cycles", "none", 41, few)
+    result = run_cell(cell, RunOptions(tmp_path))
+    folder = cell.folder(tmp_path)
+    assert "pooling=mean" in str(folder)
+    # As earlier versions wrote it.
+    earlier = folder.parent.with_name(folder.parent.name.replace("pooling", "readout"))
+    folder.parent.rename(earlier)
+    rename = {"pooling": "readout"}
+    for part in ("settings", "overrides"):
+        result[part] = {rename.get(name, name): value for name, value in result[part].items()}
+    (earlier / folder.name / "result.json").write_text(json.dumps(result))
+    assert run_cell(cell, RunOptions(tmp_path)) == result
+    assert Cell("cycles", "none", 41, result["overrides"]) == cell
+    assert matches_current_protocol(result)
+    assert missing_cells([cell], tmp_path) == []
+    table = comparison("graph-performance", [result], {"cycles": few}, ["cycles"], ["none"])
+    assert table.lines[0][2][0].text != "missing"

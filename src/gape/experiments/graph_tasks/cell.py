@@ -21,7 +21,7 @@ from gape.experiments.graph_tasks.protocol import (
     task_protocol,
 )
 from gape.experiments.graph_tasks.registry import find_row, learned
-from gape.experiments.graph_tasks.settings import Settings, override_text
+from gape.experiments.graph_tasks.settings import RENAMED, Settings, current_names, override_text
 from gape.experiments.runs.settings import override_key, parse_pairs, read_queue
 
 _QUEUE_LINE = "TASK ENCODING [seed=N] [minutes=M] [key=value ...]"
@@ -57,7 +57,7 @@ class Cell:
             raise ValueError(f"max-minutes must be above 0, got {self.max_minutes}")
         # Sorted, in one spelling, and without what the protocol says anyway: one cell, one name.
         plain, kept = full_record(settings(self.task, self.encoding, self.seed)), {}
-        for key, text in sorted(self.overrides.items()):
+        for key, text in sorted(current_names(self.overrides).items()):
             changed = settings(self.task, self.encoding, self.seed, {key: text})
             if full_record(changed) != plain:
                 kept[key] = override_text(changed, key)
@@ -84,11 +84,17 @@ class Cell:
         return " ".join(filter(None, [self.task, self.encoding, self.variant.replace(",", " "), f"seed {self.seed}"]))
 
     def folder(self, runs: Path) -> Path:
-        """Return the folder of the cell under the folder of all runs."""
-        row = ",".join(filter(None, [self.encoding, self.variant]))
+        """Return the folder of the cell under the folder of all runs; an existing one with earlier names is kept."""
+        earlier = {new: old for old, new in RENAMED.items()}
+        names = [self.variant, override_key({earlier.get(key, key): text for key, text in self.overrides.items()})]
+        paths = [runs / self.task / self._row_folder(name) / f"seed-{self.seed}" for name in names]
+        return next((path for path in paths if path.exists()), paths[0])
+
+    def _row_folder(self, variant: str) -> str:
+        row = ",".join(filter(None, [self.encoding, variant]))
         if len(row) > 120 or not re.fullmatch(r"[\w.,=*+-]+", row):
             row = f"{self.encoding},{hashlib.sha256(row.encode()).hexdigest()[:12]}"
-        return runs / self.task / row / f"seed-{self.seed}"
+        return row
 
 
 def check_settings(settings: Settings) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from gape import data, encodings
 from gape.experiments.graph_tasks.registry import find_row, learned
-from gape.experiments.graph_tasks.settings import Settings, override
+from gape.experiments.graph_tasks.settings import Settings, current_names, override
 from gape.experiments.runs.settings import describe_changes
 
 #: The paper's four seeds.
@@ -126,10 +126,6 @@ def settings_record(chosen: Settings) -> dict[str, Any]:
     return found
 
 
-# Settings that were renamed, by their names in earlier records.
-_RENAMED = {"readout": "pooling"}
-
-
 def protocol_changes(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
     """Describe how the settings of a recorded cell differ from the current ones, both as of :func:`settings_record`.
 
@@ -141,8 +137,7 @@ def protocol_changes(recorded: Mapping[str, Any], current: Mapping[str, Any]) ->
     """
     # Settings added since then had their defaults.
     then = {"devices": 1, **Settings(current["task"], current["encoding"]).as_dict()}
-    then |= {_RENAMED.get(name, name): value for name, value in recorded.items()}
-    return describe_changes(then, json.loads(json.dumps(current)))
+    return describe_changes({**then, **current_names(recorded)}, json.loads(json.dumps(current)))
 
 
 def full_record(chosen: Settings) -> dict[str, Any]:

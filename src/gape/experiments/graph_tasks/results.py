@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gape.experiments.graph_tasks.cell import Cell
+from gape.experiments.graph_tasks.settings import current_names
 from gape.experiments.runs.collect import read_lines, require_keys, results_lock, write_lines
 from gape.experiments.runs.folder import Record, RunFolder, read_record
 
@@ -163,7 +164,8 @@ def missing_cells(cells: Iterable[Cell], results: Path) -> list[Cell]:
 
 def cell_key(result: Mapping[str, Any]) -> str:
     """Return a string that identifies the cell of a result."""
-    return json.dumps([result[name] for name in ("task", "encoding", "overrides", "seed")], sort_keys=True)
+    identity = [result["task"], result["encoding"], current_names(result["overrides"]), result["seed"]]
+    return json.dumps(identity, sort_keys=True)
 
 
 def collect(runs: Path, results: Path) -> dict[Path, int]:

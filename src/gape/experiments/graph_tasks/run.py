@@ -33,7 +33,7 @@ Report = Callable[[int, int, dict[str, float]], None]
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run cells, as opposed to what they are.
+    """Options of running cells that do not change their numbers.
 
     Args:
         runs: folder of all runs.

@@ -91,6 +91,9 @@ class Settings:
 
 _CHOICES = {name: get_args(hint) for name, hint in get_type_hints(Settings).items() if get_origin(hint) is Literal}
 
+#: Renamed settings: the name in earlier records and folders, and the current one.
+RENAMED = {"readout": "pooling"}
+
 # These name the cell; another value is another cell, not the same one with another setting.
 _IDENTITY = ("task", "encoding", "seed")
 _GROUPS = {"data": "data", "encoding": "encoding_options"}
@@ -126,6 +129,15 @@ def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
         else:
             raise ValueError(f"there is no setting {key!r}; there are {', '.join(_known_keys(settings))}")
     return replace(settings, **changes)
+
+
+def current_names(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return recorded settings or overrides under the current names of the settings.
+
+    >>> current_names({"readout": "mean", "encoding.readout": "pair"})
+    {'pooling': 'mean', 'encoding.readout': 'pair'}
+    """
+    return {RENAMED.get(name, name): value for name, value in record.items()}
 
 
 def override_text(settings: Settings, key: str) -> str:

@@ -12,6 +12,7 @@ from gape.data import task_of
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.protocol import TASKS
 from gape.experiments.graph_tasks.results import describe_data
+from gape.experiments.graph_tasks.settings import current_names
 from gape.experiments.report.layouts import EncodingRow, Layout, TaskColumn, layout
 from gape.experiments.report.paper import in_column_unit, logged, printed
 from gape.experiments.report.summary import RULES, Summary, best, summarise
@@ -92,7 +93,7 @@ def comparison(
     what, chosen = layout(name, tasks, encodings), overrides or {}
     by_cell: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for result in results:
-        key = (result["task"], result["encoding"], override_key(result["overrides"]))
+        key = (result["task"], result["encoding"], override_key(current_names(result["overrides"])))
         by_cell.setdefault(key, []).append(result)
 
     figures: _Figures = {}
@@ -139,9 +140,11 @@ def other_settings(
     """
     rows, tasks = {row.encoding for row in what.rows}, {column.task for column in what.columns}
     found = Counter(
-        f"{result['task']}:{override_key(result['overrides']) or NO_OVERRIDES}"
+        f"{result['task']}:{override_key(current_names(result['overrides'])) or NO_OVERRIDES}"
         for result in results
-        if result["task"] in tasks and result["encoding"] in rows and result["overrides"] != _spelled(result, overrides)
+        if result["task"] in tasks
+        and result["encoding"] in rows
+        and current_names(result["overrides"]) != _spelled(result, overrides)
     )
     return dict(found)
 

@@ -22,16 +22,16 @@ class Listener(Protocol[Item_contra]):
     """Receives what happens to the items, in the process that started the pool."""
 
     def on_start(self, item: Item_contra) -> None:
-        """A worker starts on the item."""
+        """Handle the start of a worker on the item."""
 
     def on_message(self, item: Item_contra, message: Any) -> None:
-        """The worker sent a message."""
+        """Handle a message of the worker."""
 
     def on_done(self, item: Item_contra, result: Any) -> None:
-        """The worker returned a result."""
+        """Handle the result of the worker."""
 
     def on_failed(self, item: Item_contra, reason: str) -> None:
-        """The worker raised an error, or its process ended."""
+        """Handle an error of the worker, or the end of its process."""
 
 
 def run_pool(
@@ -45,7 +45,7 @@ def run_pool(
         items: to work on; pickled.
         work: a function that can be pickled; ``send`` passes messages to the listener.
         workers: processes at a time.
-        listener: told about starts, messages, results and failures.
+        listener: receives starts, messages, results and failures.
     """
     waiting = list(items)
     running: dict[Connection, tuple[Item, Any]] = {}

@@ -33,7 +33,7 @@ def released() -> GraphDataset:
 
 
 def shortest_cycle(graph: nx.Graph) -> float:
-    """Girth by breadth-first search, infinite for a forest: shortest way round for every edge taken out."""
+    """Compute the girth, infinite for a forest: the shortest path between the ends of each edge without that edge."""
     lengths = [float("inf")]
     for u, v in list(graph.edges):
         rest = graph.copy()

@@ -1,4 +1,4 @@
-"""DIRECTED-CYCLES: only directions tell the classes apart, and only where they make a cycle; checked with NetworkX."""
+"""DIRECTED-CYCLES: classes differ only in the directions of edges on cycles; checked with NetworkX."""
 
 from collections import Counter
 
@@ -54,7 +54,7 @@ def test_graphs_of_a_pair_differ_in_directions_only_and_no_node_shows_it(dataset
 
 
 def held_out_accuracy(features: np.ndarray, labels: np.ndarray, train: int) -> float:
-    """Of a logistic regression trained on the first rows and tested on the others."""
+    """Test accuracy of a logistic regression trained on the first ``train`` rows."""
     spread = features[:train].std(0)
     scaled = (features - features[:train].mean(0)) / np.where(spread > 0, spread, 1)
     inputs, signs = np.c_[scaled, np.ones(len(scaled))], 2 * labels - 1

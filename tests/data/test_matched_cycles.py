@@ -47,7 +47,7 @@ def test_unicyclic_graphs_have_their_degrees_and_one_cycle(seed: int, nodes: int
 
 
 def test_forests_are_uniform() -> None:
-    # A triangle with one free place, a node with one child and a leaf: two leaves to place on 3 spots.
+    # Nodes 0 and 1 of a triangle have one child each, node 3 has one child, 4 and 5 are leaves.
     degrees = np.array([3, 3, 2, 2, 1, 1])
     generator = np.random.default_rng(0)
     seen: dict[frozenset[tuple[int, int]], int] = {}
@@ -57,7 +57,7 @@ def test_forests_are_uniform() -> None:
         if set(edges[:3].ravel().tolist()) == {0, 1, 2}:
             tree = frozenset((min(u, v), max(u, v)) for u, v in edges[3:].tolist())
             seen[tree] = seen.get(tree, 0) + 1
-    # Node 3 hangs on 0 or 1, and carries leaf 4 or 5; the other leaf hangs on the other: 4 forests.
+    # Node 3 is a child of 0 or 1 and has leaf 4 or 5; the other leaf is a child of the other: 4 forests.
     counts = np.array(list(seen.values()))
     assert len(counts) == 4
     assert (np.abs(counts / counts.sum() - 0.25) < 0.04).all()

@@ -1,4 +1,4 @@
-"""ZINC, PCQM4Mv2 and QM9: real files against their published statistics, SMILES against PyG's reading."""
+"""ZINC, PCQM4Mv2 and QM9: real files compared with published statistics, SMILES conversion with PyG's."""
 
 import gzip
 from pathlib import Path

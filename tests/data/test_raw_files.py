@@ -1,7 +1,7 @@
-"""PyG's classes as a source, and what happens without them and without files.
+"""Raw files: datasets read with PyG's classes, and errors if there are no files and no network.
 
-There is no network in the tests: the classes are replaced by ones that give graphs in the form PyG's documentation and
-source give them. That the real downloads have that form is not tested here.
+Tests run offline: PyG's classes are replaced by fakes that return graphs in the form of PyG's documentation. The form
+of the real downloads is not tested here.
 """
 
 from pathlib import Path

@@ -7,7 +7,7 @@ from gape.data import Cluster, GraphDataset, Pattern
 
 
 def edge_rate(dataset: GraphDataset, first: torch.Tensor, second: torch.Tensor) -> tuple[float, float]:
-    """Share of pairs that are joined: pairs of nodes both in ``first``, and pairs across ``first`` and ``second``."""
+    """Share of node pairs joined by an edge: pairs inside ``first``, and pairs between ``first`` and ``second``."""
     batch = dataset.batch()
     source, target = batch.edge_index
     a = torch.zeros(len(dataset)).index_add(0, batch.batch, first.float())

@@ -1,4 +1,4 @@
-"""Draws docs/encodings.png: four encodings of one graph, each node coloured by its encoding.
+"""Draw docs/encodings.png: four encodings of one graph, each node coloured by its encoding.
 
 python docs/picture.py
 """
@@ -14,7 +14,7 @@ from gape.encodings import GAPE, Laplacian, RandomWalk
 
 
 def first_component(features: torch.Tensor) -> torch.Tensor:
-    """The direction in which the nodes' encodings differ most."""
+    """Project the encodings of the nodes on their first principal component."""
     centred = features.double() - features.double().mean(0)
     return torch.linalg.svd(centred, full_matrices=False)[0][:, 0]
 
@@ -22,7 +22,7 @@ def first_component(features: torch.Tensor) -> torch.Tensor:
 def main() -> None:
     graph = nx.disjoint_union(nx.cycle_graph(6), nx.cycle_graph(5))
     graph.add_edges_from([(0, 6), (3, 11), (11, 12), (12, 13), (13, 14), (8, 15), (15, 16), (13, 17)])
-    place = nx.kamada_kawai_layout(graph)
+    positions = nx.kamada_kawai_layout(graph)
     panels = {
         "GAPE, runs into the node": first_component(gape.encode(graph, GAPE(states=32, damping=0.8, relative=True))),
         "GAPE, runs that come back": first_component(
@@ -33,9 +33,9 @@ def main() -> None:
     }
     figure, axes = plt.subplots(1, 4, figsize=(13, 3.2))
     for axis, (title, colour) in zip(axes, panels.items(), strict=True):
-        nx.draw_networkx_edges(graph, place, ax=axis, edge_color="#999999", width=1.6)
+        nx.draw_networkx_edges(graph, positions, ax=axis, edge_color="#999999", width=1.6)
         nx.draw_networkx_nodes(
-            graph, place, ax=axis, node_color=colour.numpy(), cmap="coolwarm", node_size=190, edgecolors="#333333"
+            graph, positions, ax=axis, node_color=colour.numpy(), cmap="coolwarm", node_size=190, edgecolors="#333333"
         )
         axis.set_title(title, fontsize=11)
         axis.set_axis_off()

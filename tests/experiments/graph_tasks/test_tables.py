@@ -209,6 +209,28 @@ def test_unknown_tables_are_refused_with_the_list():
         comparison("performance", [])
 
 
+@pytest.mark.parametrize(
+    ("task", "overrides", "data", "variant"),
+    [
+        ("cycles", {}, "Cycles(train=200, val=1000, test=10000, seed=0)", "matched"),
+        ("cycles-v", {}, "CyclesV(variant='clean', train=200, val=1000, test=10000, seed=0)", "matched"),
+        ("cycles-v", {"data.variant": "as-released"}, "CyclesV(variant='as-released', train=200)", "matched-released"),
+        ("cycles", {}, "Cycles(variant='disjointness', train=200, val=1000, test=10000, seed=0)", None),
+    ],
+)
+def test_results_on_the_first_reconstructions_are_those_of_their_variant(tmp_path, task, overrides, data, variant):
+    recorded = settings_record(settings(task, "rw")) | {"data": {"variant": "as-released"} if overrides else {}}
+    more = {"settings": recorded, "data": f"generated: {data}", "graphs": [200, 1000, 10000]}
+    old = result(task=task, overrides=overrides, **more)
+    (tmp_path / f"{task}.jsonl").write_text(json.dumps(old) + "\n")
+    (read,) = read_results(tmp_path)
+    assert read["overrides"] == ({} if variant is None else {"data.variant": variant})
+    assert read["settings"]["data"] == ({} if variant is None else {"variant": variant})
+    assert variant is None or f"variant='{variant}'" in read["data"]
+    cells = [Cell(task, "rw"), Cell(task, "rw", overrides={"data.variant": variant or "matched"})]
+    assert missing_cells(cells, tmp_path) == [cells[1] if variant is None else cells[0]]
+
+
 def test_results_are_collected_one_line_a_run_and_the_newest_counts(tmp_path):
     runs, results = tmp_path / "runs", tmp_path / "results"
     for name, one in (("a", result()), ("b", result(seed=95)), ("c", result(task="csl"))):

@@ -143,7 +143,7 @@ def finished_result(cell: Cell, runs: Path) -> Record | None:
     if result is None:
         return None
     require_keys(result, REQUIRED_KEYS, folder.path / "result.json")
-    folder.refuse(cell.changes_since(result["settings"]))
+    folder.refuse(cell.changes_since(with_variant(result)["settings"]))
     return None if should_resume(result, cell) else result
 
 

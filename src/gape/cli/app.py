@@ -19,6 +19,7 @@ from gape.cli.bench import bench
 from gape.cli.cache import cache
 from gape.cli.encode import encode
 from gape.cli.encodings import encodings
+from gape.cli.expressiveness import expressiveness
 from gape.cli.figure import figure
 from gape.cli.runtime import runtime
 from gape.cli.table import table
@@ -38,6 +39,7 @@ app.command()(bench)
 app.command()(table)
 app.command()(figure)
 app.command()(runtime)
+app.command()(expressiveness)
 app.add_typer(translate, name="translate")
 
 # The base class of Typer's usage errors; its module depends on Typer's version.

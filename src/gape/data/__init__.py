@@ -1,6 +1,7 @@
 """Graph datasets by name, in one form: real ones from files, synthetic ones from seeded generators."""
 
 from gape.data.baselines import edge_count_baseline, isolated_node_baseline
+from gape.data.brec import BREC
 from gape.data.csl import CSL
 from gape.data.cycles import Cycles
 from gape.data.cycles_v import CyclesV
@@ -16,6 +17,7 @@ from gape.data.zinc import Zinc
 
 __all__ = [
     "ATOM_CATEGORIES",
+    "BREC",
     "CSL",
     "QM9",
     "Cluster",

@@ -24,10 +24,12 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from gape.linalg.arithmetic import Arithmetic
 from gape.linalg.elimination import Level, Schedule
 
 # ε² is far below rounding, ε far above the smallest numbers.
 DUAL_STEP = 2.0**-100
+REAL_ARITHMETIC = Arithmetic()
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,8 @@ def inverse_diagonal(schedule: Schedule, matrices: SparseMatrices) -> tuple[Tens
 
     Example:
         >>> import numpy as np
-        >>> from gape.linalg.elimination import eliminate
+        >>> from gape.linalg.arithmetic import Arithmetic
+from gape.linalg.elimination import eliminate
         >>> schedule = eliminate(np.array([[0], [1]]), np.array([2])).schedule(0, 1)
         >>> half = torch.full((1, 1), -0.5, dtype=torch.float64)
         >>> diagonal, residual = inverse_diagonal(schedule, SparseMatrices(torch.ones_like(half).expand(2, 1), half))
@@ -79,61 +82,68 @@ def inverse_diagonal(schedule: Schedule, matrices: SparseMatrices) -> tuple[Tens
     return found
 
 
-def selected_inverse(schedule: Schedule, matrices: SparseMatrices) -> SparseMatrices:
-    """The inverses on the filled pattern; without gradients."""
-    return _takahashi(schedule, _factorise(schedule, matrices))
+def selected_inverse(
+    schedule: Schedule, matrices: SparseMatrices, arithmetic: Arithmetic = REAL_ARITHMETIC
+) -> SparseMatrices:
+    """The inverses on the filled pattern; without gradients. Also of integers modulo a prime."""
+    return _takahashi(schedule, _factorise(schedule, matrices, arithmetic), arithmetic)
 
 
-def _factorise(schedule: Schedule, matrices: SparseMatrices) -> SparseMatrices:
+def _factorise(schedule: Schedule, matrices: SparseMatrices, arithmetic: Arithmetic) -> SparseMatrices:
     """1/D, L and U, each with ones on its diagonal left out."""
+    times, normal = arithmetic.multiply, arithmetic.normalise
     diagonal, lower = matrices.diagonal.clone(), matrices.lower.clone()
     upper = None if matrices.upper is None else matrices.upper.clone()
     for level in schedule.levels:
         rows, entries, pairs = level.rows, level.entries, level.pairs
-        diagonal[rows].reciprocal_()
+        diagonal[rows] = arithmetic.reciprocal(normal(diagonal[rows]))
         if entries.start == entries.stop:
             continue
         inverse = diagonal.index_select(0, schedule.pivot[entries])
-        row = lower[entries] if upper is None else upper[entries]
-        column = inverse * lower[entries]
-        diagonal.index_add_(0, schedule.target[entries], column * row, alpha=-1)
+        below = normal(lower[entries])
+        row = below if upper is None else normal(upper[entries])
+        column = times(inverse, below)
+        diagonal.index_add_(0, schedule.target[entries], times(column, row), alpha=-1)
         if pairs.start != pairs.stop:
             first, second, joint = _pairs(schedule, level)
-            lower.index_add_(0, joint, _rows(column, second) * _rows(row, first), alpha=-1)
+            lower.index_add_(0, joint, times(_rows(column, second), _rows(row, first)), alpha=-1)
             if upper is not None:
-                upper.index_add_(0, joint, _rows(column, first) * _rows(row, second), alpha=-1)
+                upper.index_add_(0, joint, times(_rows(column, first), _rows(row, second)), alpha=-1)
         lower[entries] = column
         if upper is not None:
-            upper[entries] *= inverse
+            upper[entries] = times(row, inverse)
     return SparseMatrices(diagonal, lower, upper)
 
 
-def _takahashi(schedule: Schedule, factors: SparseMatrices) -> SparseMatrices:
+def _takahashi(schedule: Schedule, factors: SparseMatrices, arithmetic: Arithmetic) -> SparseMatrices:
     """The inverse on the pattern from the factors, whose diagonal it takes over."""
+    times, normal = arithmetic.multiply, arithmetic.normalise
     diagonal, lower = factors.diagonal, torch.empty_like(factors.lower)
     upper = None if factors.upper is None else torch.empty_like(factors.upper)
     for level in reversed(schedule.levels):
-        entries, pairs = level.entries, level.pairs
+        rows, entries, pairs = level.rows, level.entries, level.pairs
         if entries.start == entries.stop:
             continue
         column = factors.lower[entries]
         row = column if factors.upper is None else factors.upper[entries]
         known = diagonal.index_select(0, schedule.target[entries])
-        below = known * column
-        beside = below if upper is None else known * row
+        below = times(known, column)
+        beside = below if upper is None else times(known, row)
         if pairs.start != pairs.stop:
             first, second, joint = _pairs(schedule, level)
             late = _rows(lower, joint)
             early = late if upper is None else _rows(upper, joint)
-            below.index_add_(0, first, early * _rows(column, second))
-            below.index_add_(0, second, late * _rows(column, first))
+            below.index_add_(0, first, times(early, _rows(column, second)))
+            below.index_add_(0, second, times(late, _rows(column, first)))
             if upper is not None:
-                beside.index_add_(0, first, late * _rows(row, second))
-                beside.index_add_(0, second, early * _rows(row, first))
-        diagonal.index_add_(0, schedule.pivot[entries], row * below)
-        torch.neg(below, out=lower[entries])
+                beside.index_add_(0, first, times(late, _rows(row, second)))
+                beside.index_add_(0, second, times(early, _rows(row, first)))
+        below = normal(below)
+        diagonal.index_add_(0, schedule.pivot[entries], times(row, below))
+        diagonal[rows] = normal(diagonal[rows])
+        lower[entries] = normal(-below)
         if upper is not None:
-            torch.neg(beside, out=upper[entries])
+            upper[entries] = normal(-beside)
     return SparseMatrices(diagonal, lower, upper)
 
 

@@ -1,0 +1,182 @@
+r"""Invariants of graphs in exact arithmetic: multisets of integers modulo a prime, one for each node or pair of nodes.
+
+An encoding that sums weights of walks of all lengths is a function of generating functions such as
+Σ_t xᵗ (Aᵗ)_vv = (I - xA)⁻¹_vv. At a random x modulo a prime p = 2³¹ - 1 two of them are equal if they are the same
+function, and otherwise with a probability of at most 2n / p (Schwartz, 1980; Zippel, 1979). So a difference proves that
+the encoding can tell two graphs apart. No difference means that it cannot, whatever its weights, unless two or more
+nodes of the graphs agree by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from gape._internal.threads import map_threads
+from gape.graph.graph import Graph
+from gape.linalg.arithmetic import PRIME, ModularArithmetic, modular_inverse
+from gape.linalg.elimination import eliminate
+from gape.linalg.hops import hop_distances
+from gape.linalg.weisfeiler_leman import refine_nodes
+from gape.solvers.selected_inverse import SparseMatrices, selected_inverse
+
+Array = np.ndarray[Any, Any]
+#: One array per graph: the multiset, sorted.
+Multisets = list[Array]
+
+# A prime below 2²²: sums of 500 products of two remainders are exact in float64.
+SMALL_PRIME = 4_194_301
+# Numbers in one array at a time.
+BLOCK_ELEMENTS = 1 << 20
+# Vanishing pivots have a probability of about n / 2³¹; then other random numbers are drawn.
+ATTEMPTS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class EqualSizes:
+    """Graphs of a batch with the same number of nodes.
+
+    Args:
+        numbers: ``[B]``, their numbers in the batch.
+        matrices: ``[B, n, n]``, adjacency matrices.
+    """
+
+    numbers: Array
+    matrices: Array
+
+
+def by_size(graph: Graph, elements: int) -> Iterator[EqualSizes]:
+    """Yield the graphs of a batch by size, with matrices of about ``elements`` entries together."""
+    sizes, index = graph.sizes.numpy(), graph.edge_index.numpy()
+    batch, starts = graph.batch.numpy(), graph.ptr.numpy()
+    for n in np.unique(sizes):
+        some = np.flatnonzero(sizes == n)
+        for numbers in np.array_split(some, -(-len(some) * n * n // elements)):
+            place = np.full(len(sizes), -1)
+            place[numbers] = np.arange(len(numbers))
+            source, target = index[:, place[batch[index[0]]] >= 0]
+            matrices = np.zeros((len(numbers), n, n), np.int64)
+            matrices[place[batch[source]], source - starts[batch[source]], target - starts[batch[source]]] = 1
+            yield EqualSizes(numbers, matrices)
+
+
+def degrees(graph: Graph) -> Multisets:
+    """Degrees of the nodes."""
+    return _split(graph.adjacency.out_degree.numpy().astype(np.int64), graph.ptr.numpy())
+
+
+def colours(graph: Graph) -> Multisets:
+    """Stable colours of 1-WL."""
+    return _split(refine_nodes(graph.edge_index.numpy(), graph.num_nodes), graph.ptr.numpy())
+
+
+def distances(graph: Graph) -> Multisets:
+    """Shortest-path distances of all pairs of nodes."""
+    sizes = graph.sizes.numpy()
+    found = hop_distances(graph.edge_index.numpy(), sizes, unreachable=2**15)
+    return _split(found.astype(np.int64), np.append(0, np.cumsum(sizes**2)))
+
+
+def random_walks(graph: Graph, length: int = 20) -> Multisets:
+    """Return probabilities of random walks of 1 … ``length`` steps, modulo a prime, hashed to one number per node."""
+    coefficients = np.random.default_rng(0).integers(1, PRIME, length)
+
+    def hashed(matrix: Array) -> Array:
+        inverse = np.array([pow(int(degree), -1, SMALL_PRIME) if degree else 0 for degree in matrix.sum(1)])
+        walk = scipy.sparse.csr_array(matrix * inverse[:, None], dtype=np.float64)
+        power, total = np.eye(len(matrix)), np.zeros(len(matrix), np.int64)
+        for coefficient in coefficients:
+            power = walk @ power % SMALL_PRIME
+            total = (total + coefficient * power.diagonal().astype(np.int64)) % PRIME
+        return total
+
+    groups = list(by_size(graph, BLOCK_ELEMENTS))
+    return _collect(groups, [torch.from_numpy(np.stack([*map(hashed, group.matrices)])) for group in groups])
+
+
+def walks(graph: Graph) -> dict[str, Multisets]:
+    """Walks of all lengths: into each node ("node"), back to it ("closed"), between all pairs of nodes ("pair")."""
+
+    def invert(group: EqualSizes) -> Tensor:
+        matrices = torch.from_numpy(group.matrices)
+        identity = torch.eye(matrices.shape[1], dtype=torch.int64)
+        return _with_random_numbers(lambda x: modular_inverse(identity - x * matrices), 1)
+
+    groups = list(by_size(graph, BLOCK_ELEMENTS))
+    inverses = map_threads(invert, groups)
+    return {
+        "node": _collect(groups, [inverse.sum(1) % PRIME for inverse in inverses]),
+        "closed": _collect(groups, [inverse.diagonal(dim1=1, dim2=2) for inverse in inverses]),
+        "pair": _collect(groups, [inverse.flatten(1) for inverse in inverses]),
+    }
+
+
+def rooted_walks(graph: Graph, layers: int) -> Multisets:
+    """Closed walks of all lengths in each layer around each node, one number per node.
+
+    Layer l holds the nodes l steps away, the last one those ``layers`` or more steps away. The weights of steps between
+    layers, and those of the layers in the sum, are random numbers modulo a prime.
+    """
+    numbers = (layers + 1) * (layers + 2)
+
+    def solve(group: EqualSizes) -> Tensor:
+        return _with_random_numbers(lambda drawn: _rooted(group, layers, drawn), numbers)
+
+    groups = list(by_size(graph, BLOCK_ELEMENTS // 64))
+    return _collect(groups, map_threads(solve, groups))
+
+
+def _rooted(group: EqualSizes, layers: int, drawn: Tensor) -> Tensor:
+    """``[B, n]``: one number per root."""
+    modular, (graphs, n, _) = ModularArithmetic(), group.matrices.shape
+    of, source, target = np.nonzero(group.matrices)
+    index, sizes = np.stack([of * n + source, of * n + target]), np.full(graphs, n)
+    distance = hop_distances(index, sizes, unreachable=layers + 2).astype(np.int64)
+    # Label of node v for root u in row v; nodes without a path have a label of their own, of weight 0.
+    labels = np.where(distance > layers + 1, layers + 1, np.minimum(distance, layers)).reshape(graphs, n, n)
+    label = torch.from_numpy(labels).transpose(1, 2).reshape(graphs * n, n)
+    of_layer, of_step = torch.split(drawn, [layers + 1, (layers + 1) ** 2])
+    of_layer = torch.nn.functional.pad(of_layer, (0, 1))
+    steps = of_step.view(layers + 1, layers + 1).triu()
+    steps = torch.nn.functional.pad(steps + steps.triu(1).T, (0, 1, 0, 1)).flatten()
+    schedule = eliminate(index, sizes).schedule(0, graphs)
+    label = label[schedule.nodes]
+    row, column = schedule.nodes[schedule.target], schedule.nodes[schedule.pivot]
+    present = torch.from_numpy(group.matrices).reshape(graphs * n, n)[row, column % n]
+    code = label[schedule.target] * (layers + 2) + label[schedule.pivot]
+    lower = modular.normalise(-steps[code] * present.unsqueeze(1))
+    ones = torch.ones(graphs * n, n, dtype=torch.int64)
+    closed = selected_inverse(schedule, SparseMatrices(ones, lower), modular).diagonal
+    sums = torch.zeros(graphs, n, dtype=torch.int64)
+    sums.index_add_(0, schedule.nodes // n, modular.multiply(closed, of_layer[label]))
+    return modular.normalise(sums)
+
+
+def _with_random_numbers(compute: Callable[[Tensor], Tensor], count: int) -> Tensor:
+    """Compute something of random numbers below the prime, the same in every call; others if a pivot vanishes."""
+    for seed in range(ATTEMPTS):
+        try:
+            return compute(torch.randint(1, PRIME, (count,), generator=torch.Generator().manual_seed(seed)))
+        except ZeroDivisionError:
+            continue
+    raise ArithmeticError(f"a pivot vanished for each of {ATTEMPTS} random draws, which is as good as impossible")
+
+
+def _collect(groups: list[EqualSizes], values: list[Tensor]) -> Multisets:
+    """Multisets in the order of the batch from ``[B, …]`` of each group."""
+    found = {
+        number: np.sort(row)
+        for group, rows in zip(groups, values, strict=True)
+        for number, row in zip(group.numbers.tolist(), rows.numpy(), strict=True)
+    }
+    return [found[number] for number in range(len(found))]
+
+
+def _split(values: Array, ptr: Array) -> Multisets:
+    return [np.sort(values[start:stop]) for start, stop in zip(ptr, ptr[1:], strict=False)]

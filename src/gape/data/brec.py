@@ -72,7 +72,7 @@ class BREC:
             y=np.repeat([CATEGORIES.index(row[0]) for row in rows], 2),
             x=np.zeros((sum(sizes), 1), dtype=np.int64),
         )
-        return GraphDataset(graphs, self.TASK, [Split([], [], np.arange(len(sizes)))], f"published: {path.name}")
+        return GraphDataset(graphs, self.TASK, [Split.contiguous(0, 0, len(sizes))], f"published: {path.name}")
 
 
 def decode_graph6(text: str) -> tuple[int, Array]:

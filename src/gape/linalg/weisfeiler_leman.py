@@ -51,8 +51,8 @@ def refine_nodes(edge_index: Array, num_nodes: int, seed: int = 0) -> Array:
 def pairs_differ(first: Array, second: Array, seed: int = 0) -> bool:
     """Whether 2-FWL tells two graphs apart, given by their adjacency matrices ``[n, n]``.
 
-    The colour of a pair (u, v) is refined by the multiset of (colour of (u, w), colour of (w, v)) over all nodes w. With
-    random F and G per colour, Σ_w F(u, w) G(w, v) hashes that multiset: a product of matrices.
+    The colour of a pair (u, v) is refined by the multiset of (colour of (u, w), colour of (w, v)) over all nodes w.
+    With random F and G per colour, Σ_w F(u, w) G(w, v) hashes that multiset: a product of matrices.
 
     Example:
         >>> ring = np.roll(np.eye(6, dtype=int), 1, 1)
@@ -71,7 +71,7 @@ def pairs_differ(first: Array, second: Array, seed: int = 0) -> bool:
     colour, count = colour.reshape(2, n, n), 0
     while True:
         found = int(colour.max(initial=-1)) + 1
-        if not np.array_equal(*(np.bincount(each.ravel(), minlength=found) for each in colour)):
+        if not np.array_equal(np.bincount(colour[0].ravel(), minlength=found), np.bincount(colour[1].ravel())):
             return True
         if found == count:
             return False

@@ -68,8 +68,7 @@ def inverse_diagonal(schedule: Schedule, matrices: SparseMatrices) -> tuple[Tens
 
     Example:
         >>> import numpy as np
-        >>> from gape.linalg.arithmetic import Arithmetic
-from gape.linalg.elimination import eliminate
+        >>> from gape.linalg.elimination import eliminate
         >>> schedule = eliminate(np.array([[0], [1]]), np.array([2])).schedule(0, 1)
         >>> half = torch.full((1, 1), -0.5, dtype=torch.float64)
         >>> diagonal, residual = inverse_diagonal(schedule, SparseMatrices(torch.ones_like(half).expand(2, 1), half))

@@ -9,6 +9,7 @@ nodes of the graphs agree by chance.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -179,4 +180,4 @@ def _collect(groups: list[EqualSizes], values: list[Tensor]) -> Multisets:
 
 
 def _split(values: Array, ptr: Array) -> Multisets:
-    return [np.sort(values[start:stop]) for start, stop in zip(ptr, ptr[1:], strict=False)]
+    return [np.sort(values[start:stop]) for start, stop in itertools.pairwise(ptr)]

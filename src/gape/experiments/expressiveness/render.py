@@ -46,7 +46,9 @@ def render(separations: Sequence[Separation], categories: Sequence[str], format_
     if format_ == "json":
         return json.dumps([_record(one, counts) for one, counts in rows], indent=1, ensure_ascii=False) + "\n"
     heading = ["method", *totals, "certainty", "seconds"]
-    lines = [[_title(one), *counts.values(), one.certainty, f"{one.seconds:.1f}"] for one, counts in rows]
+    lines: list[list[Any]] = [
+        [_title(one), *counts.values(), one.certainty, f"{one.seconds:.1f}"] for one, counts in rows
+    ]
     if format_ == "csv":
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerows([heading, *lines])
@@ -54,7 +56,8 @@ def render(separations: Sequence[Separation], categories: Sequence[str], format_
     sized = ["method", *(f"{name} {count}" for name, count in totals.items()), "certainty"]
     if format_ == "markdown":
         rule = ["---", *("---:" for _ in totals), "---"]
-        return "".join(f"| {' | '.join(map(str, line[: len(sized)]))} |\n" for line in [sized, rule, *lines])
+        shown = [sized, rule, *(line[:-1] for line in lines)]
+        return "".join(f"| {' | '.join(map(str, line))} |\n" for line in shown)
     return _framed([*sized, "s"], lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,9 @@ def expressiveness(
 
     Example: gape expressiveness rw gape-rooted-3 3-WL
     """
+    from rich.console import Console
+    from rich.progress import track
+
     from gape.encodings import make
     from gape.experiments.expressiveness.comparison import NAMES, PairSet, check_method, separate, separate_by_features
     from gape.experiments.expressiveness.render import check_format, render
@@ -57,8 +61,10 @@ def expressiveness(
     label = "".join(f" {key}={value}" for key, value in settings.items())
     encodings = {f"{name}{label}": make(name, **{**_float64(name), **settings}) for name in names}
     pairs = PairSet.brec(data_dir)
-    found = [separate(name, pairs) for name in chosen]
-    found += [separate_by_features(name, one, pairs) for name, one in encodings.items()]
+    work = [partial(separate, name, pairs) for name in chosen]
+    work += [partial(separate_by_features, name, one, pairs) for name, one in encodings.items()]
+    shown = Console(stderr=True)
+    found = [run() for run in track(work, "Comparing", console=shown, transient=True, disable=not shown.is_terminal)]
     text = render(found, pairs.categories, format_)
     if output is None:
         typer.echo(text, nl=False)

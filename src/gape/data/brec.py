@@ -7,11 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from gape.data.dataset import GraphDataset
+from gape.data.dataset import GraphDataset, Split, Task
 from gape.data.flat import Array, FlatGraphs
-from gape.data.folder import data_folder, find_file, missing_file
-from gape.data.split import Split
-from gape.data.task import Task
+from gape.data.raw_files import data_folder, find_file, missing_file
 
 FILES = ("brec/brec_pairs.tsv.xz",)
 #: Categories of pairs, in the order of the file.

@@ -1,10 +1,10 @@
 r"""Invariants of graphs in exact arithmetic: multisets of integers modulo a prime, one for each node or pair of nodes.
 
 An encoding that sums weights of walks of all lengths is a function of generating functions such as
-Σ_t xᵗ (Aᵗ)_vv = (I - xA)⁻¹_vv. At a random x modulo a prime p = 2³¹ - 1 two of them are equal if they are the same
-function, and otherwise with a probability of at most 2n / p (Schwartz, 1980; Zippel, 1979). So a difference proves that
-the encoding can tell two graphs apart. No difference means that it cannot, whatever its weights, unless two or more
-nodes of the graphs agree by chance.
+Σ_t xᵗ (Aᵗ)_vv = (I - xA)⁻¹_vv. At a random x modulo a prime p two of them are equal if they are the same function, and
+otherwise with a probability of at most 2n / p (Schwartz, 1980; Zippel, 1979), here about 10⁻⁵. So a difference proves
+that the encoding can tell two graphs apart, and no difference means, but for that chance, that it cannot, whatever its
+weights.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Multisets = list[Array]
 SMALL_PRIME = 4_194_301
 # Numbers in one array at a time.
 BLOCK_ELEMENTS = 1 << 20
-# Vanishing pivots have a probability of about n / 2³¹; then other random numbers are drawn.
-ATTEMPTS = 4
+# A pivot vanishes with a probability of about n / p; then other random numbers are drawn.
+ATTEMPTS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +105,8 @@ def walks(graph: Graph) -> dict[str, Multisets]:
     """Walks of all lengths: into each node ("node"), back to it ("closed"), between all pairs of nodes ("pair")."""
 
     def invert(group: EqualSizes) -> Tensor:
-        matrices = torch.from_numpy(group.matrices)
-        identity = torch.eye(matrices.shape[1], dtype=torch.int64)
+        matrices = torch.from_numpy(group.matrices).to(torch.float64)
+        identity = torch.eye(matrices.shape[1], dtype=torch.float64)
         return _with_random_numbers(lambda x: modular_inverse(identity - x * matrices), 1)
 
     groups = list(by_size(graph, BLOCK_ELEMENTS))
@@ -151,19 +151,19 @@ def _rooted(group: EqualSizes, layers: int, drawn: Tensor) -> Tensor:
     row, column = schedule.nodes[schedule.target], schedule.nodes[schedule.pivot]
     present = torch.from_numpy(group.matrices).reshape(graphs * n, n)[row, column % n]
     code = label[schedule.target] * (layers + 2) + label[schedule.pivot]
-    lower = modular.normalise(-steps[code] * present.unsqueeze(1))
-    ones = torch.ones(graphs * n, n, dtype=torch.int64)
-    closed = selected_inverse(schedule, SparseMatrices(ones, lower), modular).diagonal
-    sums = torch.zeros(graphs, n, dtype=torch.int64)
-    sums.index_add_(0, schedule.nodes // n, modular.multiply(closed, of_layer[label]))
-    return modular.normalise(sums)
+    ones = torch.ones(graphs * n, n, dtype=torch.float64)
+    matrices = SparseMatrices(ones, -steps[code] * present.unsqueeze(1))
+    closed = selected_inverse(schedule, matrices, modular).diagonal
+    sums = torch.zeros(graphs, n, dtype=torch.float64)
+    return modular.remainder(sums.index_add_(0, schedule.nodes // n, modular.multiply(closed, of_layer[label])))
 
 
 def _with_random_numbers(compute: Callable[[Tensor], Tensor], count: int) -> Tensor:
     """Compute something of random numbers below the prime, the same in every call; others if a pivot vanishes."""
     for seed in range(ATTEMPTS):
         try:
-            return compute(torch.randint(1, PRIME, (count,), generator=torch.Generator().manual_seed(seed)))
+            drawn = torch.randint(1, PRIME, (count,), generator=torch.Generator().manual_seed(seed))
+            return compute(drawn.to(torch.float64))
         except ZeroDivisionError:
             continue
     raise ArithmeticError(f"a pivot vanished for each of {ATTEMPTS} random draws, which is as good as impossible")

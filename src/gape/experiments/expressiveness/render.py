@@ -30,6 +30,15 @@ TITLES = {
 }
 
 
+# Names of categories in a terminal.
+_SHORT = {
+    "strongly-regular": "strongly",
+    "extension": "extens.",
+    "4-vertex-condition": "4-vertex",
+    "distance-regular": "distance",
+}
+
+
 def render(separations: Sequence[Separation], categories: Sequence[str], format_: str) -> str:
     """Render the counts by category in one of :data:`FORMATS`.
 
@@ -58,7 +67,8 @@ def render(separations: Sequence[Separation], categories: Sequence[str], format_
         rule = ["---", *("---:" for _ in totals), "---"]
         shown = [sized, rule, *(line[:-1] for line in lines)]
         return "".join(f"| {' | '.join(map(str, line))} |\n" for line in shown)
-    return _framed([*sized, "s"], lines)
+    short = ["method", *(f"{_SHORT.get(name, name)}\n{count}" for name, count in totals.items()), "certainty", "s"]
+    return _framed(short, lines)
 
 
 def check_format(format_: str) -> None:
@@ -82,9 +92,10 @@ def _record(one: Separation, counts: dict[str, int]) -> dict[str, Any]:
 
 
 def _framed(heading: Sequence[str], lines: Sequence[Sequence[Any]]) -> str:
-    table = Table()
+    table = Table(padding=(0, 0, 0, 1))
     for place, name in enumerate(heading):
-        table.add_column(name, justify="left" if place in (0, len(heading) - 2) else "right")
+        words = place in (0, len(heading) - 2)
+        table.add_column(name, justify="left" if words else "right", no_wrap=not words)
     for line in lines:
         table.add_row(*map(str, line))
     console = Console(record=True, file=io.StringIO())

@@ -33,6 +33,7 @@ from gape.graph.adjacency import Adjacency
 
 MatrixName = Literal["adjacency", "random_walk", "random_walk_in", "symmetric", "laplacian", "normalized_laplacian"]
 
+#: Append only: saved bases hold the index of their matrix in it.
 NAMES: tuple[str, ...] = get_args(MatrixName)
 # Smallest degree whose inverse is finite in float64.
 SMALLEST_DEGREE = 1e-290

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
+from gape._internal.validation import check_one_of
 from gape.automaton import Automaton
 from gape.graph.batching import BLOCK_ELEMENTS, Block, blocks, check_memory, offsets, scatter_pairs, scatter_rows
 from gape.linalg.powers import PowerDiagonals
@@ -36,8 +37,7 @@ NEGLIGIBLE_RATIO = 1e-17
 
 def check_readout(readout: str, automaton: Automaton, **unused: Any) -> None:
     """Raise if the automaton has no such readout, or if settings of the node readout are given (not ``None``)."""
-    if readout not in ("node", "closed", "pair"):
-        raise ValueError(f"readout must be 'node', 'closed' or 'pair', got {readout!r}")
+    check_one_of(get_args(ReadoutName), readout=readout)
     if readout == "node":
         return
     if automaton.typed:
@@ -60,6 +60,8 @@ def read_out(readout: ReadoutName, equations: list[Equation], on_singular: OnSin
         needed = max(part.bytes_needed(pairs=False) for part in parts)
         check_memory(memory, needed, f"the closed readout on a graph of {largest} nodes", "raise memory to allow it")
         return [part.closed() for part in parts]
+    if readout != "pair":
+        raise ValueError(f"readout must be 'closed' or 'pair' here, got {readout!r}")
     pairs, k = sum(int(equation.sizes.square().sum()) for equation in equations), equations[0].states
     check_memory(
         memory,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,9 @@ from gape.solvers.basis import GraphBasis
 from gape.solvers.certificate import lost_rows
 from gape.solvers.solution import ReadoutName
 from gape.solvers.walk_basis import WalkBasis, enough_vectors
+
+#: Readouts that a layer can learn.
+READOUTS = ("node", "closed", "pair")
 
 
 class GAPE(nn.Module):
@@ -286,7 +289,7 @@ def _check_settings(
     learn: bool,
 ) -> None:
     """Validate the settings of :class:`GAPE` and their combinations."""
-    if readout not in get_args(ReadoutName):
+    if readout not in READOUTS:
         raise ValueError(f"readout must be 'node', 'closed' or 'pair', got {readout!r}")
     if labelling not in ("given", "degree"):
         raise ValueError(f"labelling must be 'given' or 'degree', got {labelling!r}")

@@ -7,6 +7,7 @@ from gape.nn.graph_transformer import GraphTransformer, GraphTransformerLayer, P
 from gape.nn.learnable.automaton import DenseTransition, DiagonalTransition, LearnableAutomaton
 from gape.nn.learnable.encoder import GAPEEncoder, WalkInput
 from gape.nn.learnable.layer import GAPE
+from gape.nn.learnable.rooted import RootedAutomata
 from gape.nn.scaling import FeatureScaling
 from gape.nn.spectral_attention import SpectralAttention
 from gape.solvers.walk_basis import WalkBasis, walk_basis
@@ -28,6 +29,7 @@ __all__ = [
     "MultiHeadAttention",
     "NodeInput",
     "Pooling",
+    "RootedAutomata",
     "SpectralAttention",
     "WalkBasis",
     "WalkInput",

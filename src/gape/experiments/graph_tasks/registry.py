@@ -75,6 +75,8 @@ LEARNED_ROWS: tuple[Row, ...] = tuple(
         "gape-learned-node": "learned, node",
         "gape-learned-closed": "learned, closed",
         "gape-learned-closed-node": "learned, closed + node",
+        "gape-learned-rooted": "learned, rooted",
+        "gape-learned-rooted-rw": "learned, rooted + RW",
         "gape-learned-typed": "learned, typed closed + RW",
         "gape-learned-typed-alone": "learned, typed closed",
     }.items()
@@ -224,11 +226,16 @@ _TYPED = MappingProxyType(
     }
 )
 
+# As many features as gape-rooted by default, from the same weights.
+_ROOTED = MappingProxyType({"states": 12, "readout": "rooted", "damping": 0.97, "scaling": "fixed"})
+
 LEARNED: Mapping[str, LearnedEncoding] = MappingProxyType(
     {
         "gape-learned-node": LearnedEncoding(({"states": 32},)),
         "gape-learned-closed": LearnedEncoding((_CLOSED,)),
         "gape-learned-closed-node": LearnedEncoding((_CLOSED, _NODE)),
+        "gape-learned-rooted": LearnedEncoding((_ROOTED,)),
+        "gape-learned-rooted-rw": LearnedEncoding((_ROOTED,), walks=20),
         "gape-learned-typed": LearnedEncoding((_TYPED,), walks=20),
         "gape-learned-typed-alone": LearnedEncoding((_TYPED,)),
     }

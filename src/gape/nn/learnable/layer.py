@@ -9,21 +9,22 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from gape._internal.validation import finite_number, positive
+from gape._internal.validation import finite_number, positive, whole_number
 from gape.graph.convert import batched_graph
 from gape.graph.graph import Graph
 from gape.graph.labels import DegreeLabels
 from gape.graph.walk_matrix import NAMES, MatrixName
 from gape.nn.learnable.automaton import LearnableAutomaton, TransitionBy, TransitionForm
+from gape.nn.learnable.rooted import RootedAutomata
 from gape.nn.learnable.runs import GraphRuns
 from gape.nn.scaling import FeatureScaling, Scaling
 from gape.solvers.basis import GraphBasis
 from gape.solvers.certificate import lost_rows
-from gape.solvers.solution import ReadoutName
+from gape.solvers.rooted import rooted
 from gape.solvers.walk_basis import WalkBasis, enough_vectors
 
 #: Readouts that a layer can learn.
-READOUTS = ("node", "closed", "pair")
+LayerReadout = Literal["node", "closed", "pair", "rooted"]
 
 
 class GAPE(nn.Module):
@@ -37,10 +38,12 @@ class GAPE(nn.Module):
         out_channels: output width of a final linear layer; ``None`` for no such layer. The "pair" readout requires it:
             the number of attention heads.
         readout: "node", runs from anywhere into the node; "closed", runs from the node back to itself; "pair", runs
-            from node to node, as attention bias ``[graphs, out_channels, n, n]``.
+            from node to node, as attention bias ``[graphs, out_channels, n, n]``; "rooted", closed runs in each layer
+            around the node, with weights by the layers of both ends of a step (:mod:`gape.solvers.rooted`): k machines
+            of one state, k · (layers + 1) features.
         length: ``None`` to sum runs of all lengths: k features. A number T for one feature per state and run length
             1 … T: T · k features. Required for closed runs of typed automata, and for closed and pair runs on directed
-            graphs.
+            graphs. For rooted runs with ``learn=False`` only.
         transition: "dense" μ, or "diagonal": k/2 conjugate pairs of complex poles.
         transition_by: μ depends on nothing ("none"), on the label of the node left ("node"), on the type of the edge
             taken ("edge"), or on "both". Not for pairs.
@@ -49,7 +52,9 @@ class GAPE(nn.Module):
             m - 1.
         edge_types: number of edge types.
         matrix: the walk matrix, see :mod:`gape.graph.walk_matrix`.
-        damping: γ, below 1; with a ``length`` also 1.
+        damping: γ, below 1; with a ``length`` also 1, except for rooted runs.
+        layers: of rooted runs: the largest distance that is told apart.
+        radius: of rooted runs: they stay within so many steps of the node; ``None`` for the whole graph.
         scaling: of the features, see :class:`FeatureScaling`: "batch", "fixed" or "whitened" (call
             :meth:`fit_scaling`; "whitened" for ``learn=False`` only), or "none". Pairs are not scaled.
         final: learn final weights τ as well.
@@ -69,7 +74,7 @@ class GAPE(nn.Module):
         states: int = 32,
         out_channels: int | None = None,
         *,
-        readout: ReadoutName = "node",
+        readout: LayerReadout = "node",
         length: int | None = None,
         transition: TransitionForm = "dense",
         transition_by: TransitionBy = "none",
@@ -78,6 +83,8 @@ class GAPE(nn.Module):
         edge_types: int = 1,
         matrix: MatrixName = "adjacency",
         damping: float = 0.9,
+        layers: int = 3,
+        radius: int | None = None,
         scaling: Scaling = "batch",
         final: bool = False,
         learn: bool = True,
@@ -92,17 +99,25 @@ class GAPE(nn.Module):
         _check_walk(matrix, memory)
         self.readout, self.length, self.matrix, self.memory = readout, length, matrix, memory
         self.labelling, self.damping, self.out_channels = labelling, damping, out_channels
-        self.machine = LearnableAutomaton(
-            states,
-            labels,
-            form=transition,
-            transition_by=transition_by,
-            edge_types=edge_types,
-            damping=damping,
-            final=final,
-            seed=int(torch.randint(2**31, ())) if seed is None else seed,
-        ).requires_grad_(learn)
-        self.features = states * (length or 1)
+        self.radius = None if radius is None else whole_number(radius, "radius", at_least=0)
+        seed = int(torch.randint(2**31, ())) if seed is None else seed
+        self.machine: LearnableAutomaton | RootedAutomata
+        if readout == "rooted":
+            _check_rooted(length, transition, transition_by, labels, matrix, damping, final, learn)
+            self.machine = RootedAutomata(states, layers, damping=damping, seed=seed)
+        else:
+            self.machine = LearnableAutomaton(
+                states,
+                labels,
+                form=transition,
+                transition_by=transition_by,
+                edge_types=edge_types,
+                damping=damping,
+                final=final,
+                seed=seed,
+            )
+        self.machine.requires_grad_(learn)
+        self.features = states * (length or 1) * (layers + 1 if readout == "rooted" else 1)
         self.scaling = FeatureScaling(self.features, "none" if readout == "pair" else scaling)
         self.linear = None if out_channels is None else nn.Linear(self.features, out_channels, bias=readout != "pair")
 
@@ -112,7 +127,7 @@ class GAPE(nn.Module):
 
         ``vectors=None``, as many as nodes, is for whole datasets; give a number for single graphs.
         """
-        if self.machine.typed or self.length is not None:
+        if self.machine.typed or self.length is not None or self.readout == "rooted":
             returns = 0 if self.machine.typed or self.readout != "closed" else self.length
             return {"matrix": self.matrix, "vectors": 0, "complete": False, "returns": returns}
         complete = self.machine.labels > 1 or self.readout != "node"
@@ -182,7 +197,7 @@ class GAPE(nn.Module):
         """Encode a :class:`gape.Graph` as :meth:`forward` does, but ignore labels and types that are not read."""
         found = self.read(graph, basis)
         # The features are float32 or float64; the rest of the model may have lower precision.
-        dtype = self.machine.initial.dtype
+        dtype = next(self.machine.parameters()).dtype
         if self.readout == "pair":
             return found.to(dtype)
         scaled: Tensor = self.scaling(found).to(dtype)
@@ -194,6 +209,8 @@ class GAPE(nn.Module):
             graph = graph.with_labels(DegreeLabels(self.machine.labels))
         # No half precision here: a resolvent near its poles needs the digits.
         with torch.autocast(graph.device.type, enabled=False):
+            if isinstance(self.machine, RootedAutomata):
+                return self._rooted(graph, self.machine)
             runs = GraphRuns(graph, self.machine, self.matrix, self.length, basis, self.memory)
             if self.linear is not None and self.readout == "pair":
                 return runs.pair(self.linear.weight).to(self.machine.dtype)
@@ -204,6 +221,17 @@ class GAPE(nn.Module):
             found = found.flatten(1).to(self.machine.dtype)
             self._check_range(found, graph)
             return found
+
+    def _rooted(self, graph: Graph, machine: RootedAutomata) -> Tensor:
+        if graph.edge_weight is not None and graph.edge_weight.requires_grad:
+            raise ValueError("edge_weight requires gradients, which a learnable automaton does not compute; detach it")
+        transition = machine.transition()
+        # A machine of weights that are not finite gives features that are not finite, as other automata do.
+        if not bool(torch.isfinite(transition).all()):
+            return transition.sum().expand(graph.num_nodes, self.features).to(machine.dtype)
+        return rooted(
+            transition, graph, radius=self.radius, length=self.length, dtype=machine.dtype, memory=self.memory
+        ).weights
 
     def _check_range(self, found: Tensor, graph: Graph) -> None:
         """Raise if weights overflow, unless the parameters themselves are not finite."""
@@ -264,6 +292,8 @@ class GAPE(nn.Module):
         """Return the settings that the submodules do not show, for ``print(model)``."""
         machine = self.machine
         shown: dict[str, Any] = {"states": machine.states, "readout": self.readout, "length": self.length}
+        if isinstance(machine, RootedAutomata):
+            shown |= {"layers": machine.layers, "radius": self.radius}
         if machine.labels > 1:
             shown |= {"labels": machine.labels, "labelling": self.labelling}
         shown["transition_by"] = machine.transition_by
@@ -272,7 +302,7 @@ class GAPE(nn.Module):
         shown |= {"matrix": self.matrix, "damping": self.damping, "scaling": self.scaling.kind}
         if machine.final is not None:
             shown["final"] = True
-        if not machine.initial.requires_grad:
+        if not next(machine.parameters()).requires_grad:
             shown["learn"] = False
         return ", ".join(f"{name}={value!r}" for name, value in shown.items())
 
@@ -289,8 +319,8 @@ def _check_settings(
     learn: bool,
 ) -> None:
     """Validate the settings of :class:`GAPE` and their combinations."""
-    if readout not in READOUTS:
-        raise ValueError(f"readout must be 'node', 'closed' or 'pair', got {readout!r}")
+    if readout not in get_args(LayerReadout):
+        raise ValueError(f"readout must be 'node', 'closed', 'pair' or 'rooted', got {readout!r}")
     if labelling not in ("given", "degree"):
         raise ValueError(f"labelling must be 'given' or 'degree', got {labelling!r}")
     if length is not None:
@@ -317,6 +347,34 @@ def _check_settings(
             "scaling='whitened' computes principal components once, and training the automaton would change them; "
             "give learn=False, or scaling='batch' or 'fixed'"
         )
+
+
+def _check_rooted(
+    length: int | None,
+    transition: str,
+    transition_by: str,
+    labels: int,
+    matrix: str,
+    damping: float,
+    final: bool,
+    learn: bool,
+) -> None:
+    """Validate settings of rooted runs."""
+    plain = {"transition": "dense", "transition_by": "none", "labels": 1, "matrix": "adjacency", "final": False}
+    got = {
+        "transition": transition,
+        "transition_by": transition_by,
+        "labels": labels,
+        "matrix": matrix,
+        "final": final,
+    }
+    for name, value in got.items():
+        if value != plain[name]:
+            raise ValueError(f"rooted runs have {name}={plain[name]!r}, got {value!r}; leave it out")
+    if damping >= 1:
+        raise ValueError(f"rooted runs need damping below 1, got {damping}")
+    if length is not None and learn:
+        raise ValueError(f"rooted runs by length have no gradients, got length={length}; give learn=False")
 
 
 def _check_labels(labels: int, labelling: str, transition_by: str) -> None:

@@ -94,6 +94,7 @@ def test_lengths_without_learning(double):
         ({"transition": "diagonal"}, "rooted runs have transition='dense'"),
         ({"final": True}, "rooted runs have final=False"),
         ({"length": 4, "learn": False, "damping": 1.0}, "need damping below 1"),
+        ({"readout": "closed"}, "layers and radius are for readout='rooted', got layers=2 and radius=None"),
         ({"layers": -1}, "layers must be at least 0"),
         ({"radius": -1}, "radius must be at least 0"),
     ],

@@ -174,7 +174,11 @@ class LearnedEncoding:
         """
         signature = inspect.signature(GAPE.__init__).parameters.values()
         defaults = {one.name: one.default for one in signature if one.name not in ("self", "out_channels")}
-        return {"layers": [{**defaults, **layer} for layer in self.layers], "walks": self.walks}
+        layers = [{**defaults, **layer} for layer in self.layers]
+        for layer in layers:
+            if layer["readout"] != "rooted":  # as results were recorded before there were rooted runs
+                del layer["layers"], layer["radius"]
+        return {"layers": layers, "walks": self.walks}
 
     def prepare(self, dataset: Any, categories: Sequence[int] = ()) -> Any:
         """Add to an in-memory PyG dataset everything that can be computed before training, all graphs at once.

@@ -105,6 +105,8 @@ class GAPE(nn.Module):
         if readout == "rooted":
             _check_rooted(length, transition, transition_by, labels, matrix, damping, final, learn)
             self.machine = RootedAutomata(states, layers, damping=damping, seed=seed)
+        elif layers != 3 or radius is not None:
+            raise ValueError(f"layers and radius are for readout='rooted', got layers={layers} and radius={radius}")
         else:
             self.machine = LearnableAutomaton(
                 states,

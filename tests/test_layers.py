@@ -28,8 +28,14 @@ def imported_packages(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import in line {node.lineno}"
+            names = {alias.name for alias in node.names}
+            # `from gape import solve` imports the package where the public name lives.
+            found |= {gape._HOME.get(name, f"gape.{name}") for name in names} if node.module == "gape" else set()
+            found |= {f"{node.module}.{name}" for name in names} | {str(node.module)}
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "import_module":
+            found |= {str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)}
     return {name.split(".")[1] for name in found if name.startswith("gape.")} & RANK.keys()
 
 

@@ -8,7 +8,7 @@ from torch_geometric.loader import DataLoader
 
 import gape
 from gape import Graph
-from gape.nn import WalkBasis, walk_basis
+from gape.nn import GAPE, WalkBasis, walk_basis
 from gape.pyg import AddWalkBasis
 from gape.solvers import Krylov, Schur, Spectral
 
@@ -257,3 +257,21 @@ def test_graphs_in_several_parts_are_encoded_as_in_one(monkeypatch):
     for one, found in zip(layers, expected, strict=True):
         torch.testing.assert_close(one.encode(graph), found, rtol=1e-9, atol=1e-10)
         torch.testing.assert_close(one.encode(graph, whole), found, rtol=1e-9, atol=1e-10)
+
+
+def test_a_krylov_basis_of_a_directed_graph_that_is_not_exhausted_is_refused():
+    edges = [(i, (i + 1) % 60) for i in range(60)] + [(0, 30), (7, 3), (20, 55)]
+    graph = gape.Graph.from_edges(edges)
+    basis = gape.prepare(graph, labels=1, unit_radius=True)
+    machine = GAPE(states=2, damping=0.5, seed=0)
+    with pytest.raises(ValueError, match=r"Krylov basis of a directed graph.*gape.prepare with Schur"):
+        machine.encode(graph, basis)
+    exact = gape.prepare(graph, solver=gape.solvers.Schur(), labels=1, unit_radius=True)
+    torch.testing.assert_close(machine.read(graph, exact), machine.read(graph), rtol=1e-4, atol=1e-6)
+
+
+def test_a_basis_prepared_for_several_labels_is_refused_by_a_layer():
+    graph = gape.Graph.from_edges([(0, 1), (1, 2)], undirected=True, labels=[0, 1, 0])
+    basis = gape.prepare(graph, solver=gape.solvers.Spectral(), unit_radius=True)
+    with pytest.raises(ValueError, match=r"labels=1, unit_radius=True"):
+        GAPE(states=2, seed=0).encode(graph, basis)

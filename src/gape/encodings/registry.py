@@ -87,7 +87,7 @@ def names() -> list[str]:
 
 
 def is_name(name: str) -> bool:
-    """Whether :func:`make` knows that name, or those that it joins by ``+``.
+    """Return whether :func:`make` knows that name, or those that it joins by ``+``.
 
     >>> is_name("rw+gape-rooted"), is_name("none")
     (True, False)

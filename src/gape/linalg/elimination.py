@@ -127,7 +127,7 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """What a numeric elimination does, as index arrays: rows are nodes sorted by level, entries likewise by pivot.
+    """Index arrays of a numeric elimination: rows are nodes sorted by level, entries likewise by pivot.
 
     Args:
         nodes: ``[n]``, the node of each row.

@@ -49,7 +49,7 @@ def refine_nodes(edge_index: Array, num_nodes: int, seed: int = 0) -> Array:
 
 
 def pairs_differ(first: Array, second: Array, seed: int = 0) -> bool:
-    """Whether 2-FWL tells two graphs apart, given by their adjacency matrices ``[n, n]``.
+    """Return whether 2-FWL tells two graphs apart, given by their adjacency matrices ``[n, n]``.
 
     The colour of a pair (u, v) is refined by the multiset of (colour of (u, w), colour of (w, v)) over all nodes w.
     With random F and G per colour, Σ_w F(u, w) G(w, v) hashes that multiset: a product of matrices.

@@ -1,7 +1,7 @@
 """The contract of a solver: frozen settings, ``solve(equation) -> Result``, and class attributes for what it supports.
 
 To add a solver, subclass :class:`Solver` in a file of its own; to have it chosen by itself, add it to
-:mod:`gape.solvers.auto`. Nothing else knows solvers by name.
+:mod:`gape.solvers.auto`. No other dispatch goes by the name of a solver.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from gape.graph.labels import DegreeLabels
 from gape.graph.walk_matrix import NAMES, MatrixName
 from gape.nn.learnable.automaton import LearnableAutomaton, TransitionBy, TransitionForm
 from gape.nn.learnable.rooted import RootedAutomata
-from gape.nn.learnable.runs import GraphRuns
+from gape.nn.learnable.runs import GraphRuns, check_basis
 from gape.nn.scaling import FeatureScaling, Scaling
 from gape.solvers.basis import GraphBasis
 from gape.solvers.certificate import lost_rows
@@ -60,6 +60,7 @@ class GAPE(nn.Module):
         final: learn final weights τ as well.
         learn: False keeps the automaton at its random initial weights; scaling and linear layer are still learned.
         memory: GiB that closed runs of typed automata may keep for the backward pass; beyond that they are recomputed.
+            Of rooted runs: the limit for the matrices of one root.
         seed: of the initial weights; ``None`` draws one from PyTorch's global generator.
 
     Example:
@@ -103,7 +104,7 @@ class GAPE(nn.Module):
         seed = int(torch.randint(2**31, ())) if seed is None else seed
         self.machine: LearnableAutomaton | RootedAutomata
         if readout == "rooted":
-            _check_rooted(length, transition, transition_by, labels, matrix, damping, final, learn)
+            _check_rooted(length, transition, transition_by, labels, edge_types, matrix, damping, final, learn)
             self.machine = RootedAutomata(states, layers, damping=damping, seed=seed)
         elif layers != 3 or radius is not None:
             raise ValueError(f"layers and radius are for readout='rooted', got layers={layers} and radius={radius}")
@@ -212,6 +213,8 @@ class GAPE(nn.Module):
         # No half precision here: a resolvent near its poles needs the digits.
         with torch.autocast(graph.device.type, enabled=False):
             if isinstance(self.machine, RootedAutomata):
+                if basis is not None:  # not used, but a basis of other graphs is a mistake
+                    check_basis(basis, graph, self.matrix)
                 return self._rooted(graph, self.machine)
             runs = GraphRuns(graph, self.machine, self.matrix, self.length, basis, self.memory)
             if self.linear is not None and self.readout == "pair":
@@ -356,17 +359,26 @@ def _check_rooted(
     transition: str,
     transition_by: str,
     labels: int,
+    edge_types: int,
     matrix: str,
     damping: float,
     final: bool,
     learn: bool,
 ) -> None:
     """Validate settings of rooted runs."""
-    plain = {"transition": "dense", "transition_by": "none", "labels": 1, "matrix": "adjacency", "final": False}
+    plain = {
+        "transition": "dense",
+        "transition_by": "none",
+        "labels": 1,
+        "edge_types": 1,
+        "matrix": "adjacency",
+        "final": False,
+    }
     got = {
         "transition": transition,
         "transition_by": transition_by,
         "labels": labels,
+        "edge_types": edge_types,
         "matrix": matrix,
         "final": final,
     }

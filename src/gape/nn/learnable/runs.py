@@ -157,12 +157,19 @@ class GraphRuns:
                 "the basis lacks vectors: several labels, closed and pair readouts need a complete basis; use "
                 "AddWalkBasis(**layer.basis_settings), or gape.prepare with Spectral()"
             )
-        dimension = min(part.dimension for part in basis.parts)
-        if dimension < enough and any(part.last is None or bool(part.remainder.any()) for part in basis.parts):
-            raise ValueError(
-                f"the basis has {dimension} vectors and damping={self._damping} needs {enough} to be exact; use "
-                "AddWalkBasis(**layer.basis_settings), or gape.prepare with more Krylov steps"
-            )
+        for part in basis.parts:
+            if part.complete or not (part.last is None or bool(part.remainder.any())):
+                continue
+            if part.form == "dense":
+                raise ValueError(
+                    "a Krylov basis of a directed graph is not exact for every automaton; use "
+                    "AddWalkBasis(**layer.basis_settings), or gape.prepare with Schur()"
+                )
+            if part.dimension < enough:
+                raise ValueError(
+                    f"the basis has {part.dimension} vectors and damping={self._damping} needs {enough} to be exact; "
+                    "use AddWalkBasis(**layer.basis_settings), or gape.prepare with more Krylov steps"
+                )
         return basis
 
     def _symmetric_basis(self, readout: str) -> GraphBasis:
@@ -233,7 +240,7 @@ def check_basis(basis: WalkBasis | GraphBasis, graph: Graph, matrix: str) -> Non
         basis.check(graph, matrix)
     elif isinstance(basis, GraphBasis):
         basis.check_graph(graph, matrix)
-        if basis.unit_radius is None or any(part.vectors.shape[1] > 1 for part in basis.parts):
+        if basis.unit_radius is None or basis.labels > 1:
             raise ValueError(
                 f"a learnable automaton walks on matrices of unit radius, got {basis!r}; use "
                 "gape.prepare(..., labels=1, unit_radius=True)"

@@ -9,6 +9,7 @@ ROOT = Path(gape.__file__).parent
 #: Each package may import itself and those before it. Packages on one line do not import each other.
 LAYERS = [
     {"_internal"},
+    {"native"},
     {"linalg"},
     {"graph"},
     {"automaton"},

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gape.encodings.store import Store
     from gape.graph.convert import as_graph
     from gape.graph.graph import Graph
+    from gape.native import show_config
     from gape.solvers import Solution, SolveError, Status, prepare, solve
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "encode",
     "encodings",
     "prepare",
+    "show_config",
     "solve",
     "solvers",
 ]
@@ -42,6 +44,7 @@ _HOME = {
     "Store": "gape.encodings.store",
     "encode": "gape.encodings",
     "prepare": "gape.solvers",
+    "show_config": "gape.native",
     "solve": "gape.solvers",
 }
 _MODULES = ("data", "encodings", "experiments", "graph", "nn", "pyg", "solvers")

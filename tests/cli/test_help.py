@@ -7,7 +7,7 @@ import sys
 import pytest
 import typer
 
-from gape import __version__
+from gape import __version__, native
 from gape.cli import app, main
 from gape.experiments.graph_tasks.protocol import TASKS
 
@@ -111,7 +111,7 @@ def test_commands_name_the_extra_that_is_not_installed(tmp_path):
 
 
 def test_version_and_bare_command(capsys):
-    assert answer(capsys, "--version") == (0, f"gape {__version__}\n", "")
+    assert answer(capsys, "--version") == (0, f"gape {__version__} ({native.description()})\n", "")
     code, out, _ = answer(capsys)
     assert code == 0
     assert "Usage" in out

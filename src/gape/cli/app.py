@@ -14,7 +14,7 @@ try:
 except ImportError as error:
     raise SystemExit("gape: the command line needs Typer and Rich: pip install 'gape[cli]'") from error
 
-from gape import __version__
+from gape import __version__, native
 from gape.cli.bench import bench
 from gape.cli.cache import cache
 from gape.cli.encode import encode
@@ -56,7 +56,7 @@ def _root(
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     if version:
-        typer.echo(f"gape {__version__}")
+        typer.echo(f"gape {__version__} ({native.description()})")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -1,0 +1,120 @@
+"""Compiled kernels for the CPU: a C library without Python or torch in it, called through ctypes.
+
+PyTorch does the same work where there is no library (no C compiler at installation), and everything on a GPU, with
+gradients, or out of the ordinary. ``GAPE_NATIVE=0`` turns the kernels off; the path of another build replaces them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+FILE = {"win32": "libgape.dll", "darwin": "libgape.dylib"}.get(sys.platform, "libgape.so")
+
+
+@dataclass(frozen=True)
+class Library:
+    """The loaded library; ``variant``: the instruction set of the kernels that are called."""
+
+    file: ctypes.CDLL
+    variant: str
+
+
+_switched_off = False
+
+
+def library() -> Library | None:
+    """The kernels, ``None`` if PyTorch does their work."""
+    return None if _switched_off else _load()[0]
+
+
+def kernel(name: str, *arguments: Any) -> Callable[..., int] | None:
+    """The kernel ``name`` as a function of ``arguments`` (ctypes types) that releases the GIL; ``None`` without it."""
+    found = library()
+    return None if found is None else _kernel(found, name, arguments)
+
+
+@functools.cache
+def _kernel(found: Library, name: str, arguments: tuple[Any, ...]) -> Callable[..., int]:
+    function: Any = getattr(found.file, f"gape_{name}_{found.variant}")
+    function.argtypes, function.restype = list(arguments), ctypes.c_int
+    return function  # type: ignore[no-any-return]
+
+
+@contextmanager
+def switched_off() -> Iterator[None]:
+    """Leave the work to PyTorch meanwhile, to compare the two; affects all threads."""
+    global _switched_off
+    before, _switched_off = _switched_off, True
+    try:
+        yield
+    finally:
+        _switched_off = before
+
+
+def description() -> str:
+    """Which kernels are used, or why none, in a few words.
+
+    Example:
+        >>> with switched_off():
+        ...     description()
+        'no compiled kernels: switched off'
+    """
+    if _switched_off:
+        return "no compiled kernels: switched off"
+    found, reason = _load()
+    return f"compiled kernels: {found.variant}" if found else f"no compiled kernels: {reason}"
+
+
+def show_config() -> None:
+    """Print versions, the kernels that are used and the number of threads."""
+    from importlib.metadata import version
+    from platform import platform, python_version
+
+    import torch
+
+    print(f"gape {version('gape')}, {description()}")
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
+    print(f"Python {python_version()}, {platform()}")
+
+
+@functools.cache
+def _load() -> tuple[Library | None, str]:
+    """The library, or the reason why there is none."""
+    setting = os.environ.get("GAPE_NATIVE", "1")
+    if setting == "0":
+        return None, "GAPE_NATIVE=0"
+    path = HERE / FILE if setting == "1" else Path(setting)
+    if not path.exists():
+        if setting != "1":
+            raise FileNotFoundError(f"GAPE_NATIVE={setting}: no such file; expected 0, 1 or the path of a build")
+        return None, "not built; install gape where there is a C compiler"
+    try:
+        file = ctypes.CDLL(str(path))
+    except OSError as error:
+        return None, f"{path.name} does not load: {error}"
+    file.gape_variant.restype = file.gape_sources.restype = ctypes.c_char_p
+    if _fingerprint() not in ("", file.gape_sources().decode()):
+        return None, "built from other sources than these; install gape again"
+    return Library(file, file.gape_variant().decode()), ""
+
+
+def _fingerprint() -> str:
+    """Hash of the sources as in CMakeLists.txt; '' where there are none, as in a wheel."""
+    lists = HERE / "CMakeLists.txt"
+    if not lists.exists():
+        return ""
+    text = lists.read_text(encoding="utf-8")
+    names = [text.split(f"set({part}", 1)[1].split(")", 1)[0].split() for part in ("COMMON", "KERNELS")]
+    sources = [*names[0], *names[1], "kernel.h"]
+    hashes = (hashlib.sha256((HERE / name).read_bytes()).hexdigest() for name in sources)
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()

@@ -265,3 +265,60 @@ def test_flat_pairs_of_a_batch_become_the_padded_attention_bias(dataset):
     for i in range(3):
         n = dataset[i].num_nodes
         assert torch.equal(padded[i, :n, :n].flatten(), transform(dataset[i]).shortest_path)
+
+
+def grit_rrwp(data, length):
+    """GRIT's published attributes of one graph: diagonal and nonzero pairs of [I, W, …, W^(length - 1)], W = D⁻¹A."""
+    adjacency = torch.zeros(data.num_nodes, data.num_nodes, dtype=torch.float64)
+    adjacency.index_put_(tuple(data.edge_index), torch.ones(data.num_edges, dtype=torch.float64), accumulate=True)
+    degree = adjacency.sum(1)
+    walk = torch.where(degree > 0, 1 / degree, 0.0).unsqueeze(1) * adjacency
+    powers = torch.stack([torch.linalg.matrix_power(walk, t) for t in range(length)], -1)
+    index = powers.abs().sum(-1).nonzero().T
+    return {
+        "rrwp": powers.diagonal().T.float(),
+        "rrwp_index": index,
+        "rrwp_val": powers[tuple(index)].float(),
+        "deg": degree.long(),
+        "log_deg": (degree + 1).log().float(),
+    }
+
+
+@pytest.mark.parametrize("way", ["data", "batch", "over", "loader"])
+def test_rrwp_has_the_attributes_that_grit_reads(way, dataset):
+    transform = pyg.AddRRWP(length=5)
+    if way == "data":
+        found = [transform(data) for data in dataset]
+    elif way == "batch":
+        found = transform(Batch.from_data_list(list(dataset))).to_data_list()
+    elif way == "over":
+        found = list(transform.over(dataset))
+    else:
+        batches = list(DataLoader(transform.over(dataset), batch_size=3))
+        joined = Batch.from_data_list([transform(data) for data in dataset[:3]])
+        assert torch.equal(batches[0].rrwp_index, joined.rrwp_index)
+        assert torch.equal(batches[0].rrwp_index, transform(Batch.from_data_list(list(dataset[:3]))).rrwp_index)
+        found = [data for batch in batches for data in batch.to_data_list()]
+    for data, original in zip(found, dataset, strict=True):
+        assert data.num_nodes == original.num_nodes
+        for name, expected in grit_rrwp(original, 5).items():
+            torch.testing.assert_close(data[name], expected, rtol=1e-6, atol=1e-7)
+
+
+def test_rrwp_of_all_pairs_is_the_dense_form(dataset):
+    transform = pyg.AddRRWP(length=3, full=True, attr_name="walks")
+    data = transform(dataset[0])
+    dense = torch.zeros(data.num_nodes, data.num_nodes, 3)
+    dense[tuple(data.walks_index)] = data.walks_val
+    assert len(data.walks_val) == data.num_nodes**2
+    assert torch.equal(dense, transform.encoding(as_graph(data)).matrices()[0])
+    assert repr(transform) != repr(pyg.AddRRWP(length=3, attr_name="walks"))
+    again = pickle.loads(pickle.dumps(transform))
+    assert torch.equal(again(dataset[0]).walks_val, data.walks_val)
+
+
+def test_rrwp_refuses_what_it_cannot_write():
+    with pytest.raises(ValueError, match="for nodes only use AddEncoding"):
+        pyg.AddRRWP(readout="closed")
+    with pytest.raises(ValueError, match="'my_index' is reserved"):
+        pyg.AddRRWP(attr_name="my_index")

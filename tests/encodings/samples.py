@@ -8,7 +8,12 @@ from gape.encodings import make, names
 
 SEQUENCES = ("sinusoidal", "lape-p", "lape-c", "lape-c10k", "sa-c", "rw-p")
 UNDIRECTED = ("lape", "sa")
-SMALL = {"gape": {"states": 6}, "sinusoidal": {"width": 6}, "gape-rooted": {"machines": 3, "layers": 2}}
+SMALL = {
+    "gape": {"states": 6},
+    "sinusoidal": {"width": 6},
+    "gape-rooted": {"machines": 3, "layers": 2},
+    "rrwp": {"length": 6},
+}
 
 
 def encoding(name: str, **settings):

@@ -15,6 +15,7 @@ from gape.encodings import (
     PageRankPowers,
     Pairs,
     RandomWalk,
+    RelativeRandomWalk,
     Sinusoidal,
     sequence_graph,
 )
@@ -57,6 +58,8 @@ def test_pair_readout_of_shift_automaton_is_relative_random_walk(graph):
     powers = pair(Automaton.shift(6), graph, matrix="random_walk").weights.reshape(graph.num_nodes, graph.num_nodes, 7)
     matrix = walk_matrix(graph)
     close(powers, np.stack([np.linalg.matrix_power(matrix, t) for t in range(7)], -1))
+    close(RelativeRandomWalk(7, dtype=F64)(graph).matrices()[0], powers)
+    close(RelativeRandomWalk(7, readout="closed", dtype=F64)(graph), powers.diagonal().T)
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

@@ -10,9 +10,11 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 
 import gape
 from gape.encodings import (
+    ALIASES,
     GAPE,
     Pairs,
     RandomWalk,
+    is_name,
     make,
     names,
     sequence_graph,
@@ -31,6 +33,7 @@ OTHERS = (
     "degree",
     "ppr",
     "pprp",
+    "rrwp",
     "sinusoidal",
     "lape-p",
     "lape-c",
@@ -101,10 +104,30 @@ def test_encode_refuses_what_it_does_not_know():
         gape.encode(graph, "walk")
     with pytest.raises(ValueError, match="rw has no setting 'lenght'; it has dtype, length, memory"):
         gape.encode(graph, "rw", lenght=4)
+    for name, meant in (
+        ("rwp", "rw"),
+        ("laep", "lape"),
+        ("GAPE-Star", "gape-star"),
+        ("rws", "rwse"),
+        ("rw+lpae", "lape"),
+    ):
+        with pytest.raises(ValueError, match=rf"did you mean '{meant}'\?$"):
+            gape.encode(graph, name)
+    for name, setting, meant in (("rw", "lenght", "length"), ("rw+lape", "rw.lengths", "rw.length")):
+        with pytest.raises(ValueError, match=rf"did you mean '{meant}'\?$"):
+            gape.encode(graph, name, **{setting: 4})
     with pytest.raises(ValueError, match=r"settings \['length'\] go with a name"):
         gape.encode(graph, RandomWalk(), length=3)
     with pytest.raises(ValueError, match="must be an encoding or its name, got int"):
         gape.encode(graph, 3)
+
+
+@pytest.mark.parametrize(("alias", "name"), ALIASES.items())
+def test_other_names_in_use_are_understood(alias, name):
+    assert make(alias) == make(name)
+    assert settings_of(alias) == settings_of(name)
+    assert is_name(alias)
+    assert alias not in names()
 
 
 def test_every_name_is_there_and_every_setting_explained():

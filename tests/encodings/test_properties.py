@@ -21,6 +21,7 @@ closed, pair = (functools.partial(gape.solve, readout=name) for name in ("closed
 pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
 
 READOUTS = [("gape", settings) for settings in ({"readout": "closed"}, {"readout": "pair"}, {"relative": True})]
+READOUTS += [("rrwp", {"readout": "closed"})]
 ALL = [(name, {}) for name in names()] + READOUTS
 ORDERED = (*SEQUENCES, "gape-star-20", "gape-2star-20", "gape-2star-max")
 
@@ -126,9 +127,11 @@ def test_settings_are_the_same_whatever_number_they_came_as():
         ("ppr", {"beta": 0}, r"beta is a restart probability in \(0, 1\], got 0.0"),
         ("ppr", {"beta": 1e-17}, "beta=1e-17 is too small.*take at least 1e-10"),
         ("pprp", {"beta": 1e-17}, "beta=1e-17 is too small.*take at least 1e-10"),
+        ("rrwp", {"length": 0}, "length must be at least 1, got 0"),
+        ("rrwp", {"readout": "node"}, "readout must be one of closed, pair, got 'node'"),
         *[
             (name, {"memory": memory}, f"memory must be at least 0, got {memory}")
-            for name in ("rw", "spd", "ppr", "pprp", "gape")
+            for name in ("rw", "spd", "ppr", "pprp", "gape", "rrwp")
             for memory in (float("nan"), -1.0)
         ],
     ],

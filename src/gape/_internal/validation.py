@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import reprlib
+from collections.abc import Iterable
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
@@ -81,6 +83,18 @@ def finite_number(value: Any, name: str) -> float:
     return number
 
 
+def finite_numbers(values: Any, name: str) -> tuple[float, ...]:
+    """Return one number or several as a tuple of finite ``float``, or raise if there is none.
+
+    >>> finite_numbers((1, 0.5), "times"), finite_numbers(2, "times")
+    ((1.0, 0.5), (2.0,))
+    """
+    several = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else (values,)
+    if not several:
+        raise ValueError(f"{name} must be at least one number, got {values!r}")
+    return tuple(finite_number(value, name) for value in several)
+
+
 def positive(value: Any, name: str) -> int:
     """Return ``value`` as an ``int`` of at least 1, or raise."""
     return whole_number(value, name, at_least=1)
@@ -112,6 +126,17 @@ def check_one_of(choices: tuple[str, ...], **settings: str) -> None:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the end of an error message that suggests the most similar known word, or nothing if none is similar.
+
+    >>> did_you_mean("lenght", ["length", "memory"]), did_you_mean("x", ["length"])
+    ("; did you mean 'length'?", '')
+    """
+    lowered = {name.lower(): name for name in known}
+    found = difflib.get_close_matches(str(word).lower(), lowered, n=1, cutoff=0.6)
+    return f"; did you mean {lowered[found[0]]!r}?" if found else ""
+
+
 def indices(values: Any, name: str, below: int) -> tuple[int, ...]:
     """Return distinct whole numbers in ``0 … below - 1``, sorted, or raise."""
     try:
@@ -128,6 +153,8 @@ def parse_setting(text: str, hint: Any, name: str) -> Any:
 
     >>> parse_setting("true", bool, "x"), parse_setting("1e-3", float, "x"), parse_setting("none", int | None, "x")
     (True, 0.001, None)
+    >>> parse_setting("0.5, 2", tuple[float, ...], "times")
+    (0.5, 2.0)
     >>> parse_setting("many", int, "layers")
     Traceback (most recent call last):
     ValueError: layers must be a whole number, got 'many'
@@ -145,6 +172,8 @@ def parse_setting(text: str, hint: Any, name: str) -> Any:
         return _BOOLEANS[text.lower()]
     if hint is str:
         return text
+    if get_origin(hint) is tuple:
+        return tuple(parse_setting(part.strip(), get_args(hint)[0], name) for part in text.split(","))
     if hint is torch.dtype:
         return text.removeprefix("torch.")
     try:

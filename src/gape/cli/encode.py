@@ -35,6 +35,7 @@ def encode(
 
     Example: gape encode graph.csv --encoding gape --states 32 -o pe.parquet
     """
+    from gape._internal.validation import did_you_mean
     from gape.cli.encode_file import encode_file
     from gape.encodings.registry import make, settings_of
 
@@ -49,6 +50,7 @@ def encode(
             raise ValueError(
                 f"no such option: {option_name(name)}; {encoding} has the settings {', '.join(options.values())} (see "
                 f"`gape encodings {encoding}`), and for the rest see `gape encode --help`"
+                f"{did_you_mean(option_name(name), options.values())}"
             )
     notes = []
     if seed is not None:

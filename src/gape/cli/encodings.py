@@ -62,6 +62,8 @@ def _explained(name: str) -> Table:
 
 
 def _shown(default: object) -> str:
+    if isinstance(default, tuple):
+        return ",".join(f"{value:g}" for value in default)
     text = str(default).removeprefix("torch.")
     return text.lower() if isinstance(default, bool) else text
 

@@ -9,7 +9,8 @@ from gape.encodings.laplacian import Laplacian, random_flips
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.pairs import Pairs
 from gape.encodings.random_walk import Estimate, RandomWalk, estimate_random_walk
-from gape.encodings.registry import PRESETS, Setting, is_name, make, names, settings_of, summary
+from gape.encodings.registry import ALIASES, PRESETS, Setting, is_name, make, names, settings_of, summary
+from gape.encodings.relative_random_walk import RelativeRandomWalk
 from gape.encodings.rooted import RootedGAPE
 from gape.encodings.sequence import (
     CycleSpectrum,
@@ -25,6 +26,7 @@ from gape.graph.spectral_radius import spectral_radius
 from gape.linalg.eigenpairs import fix_signs
 
 __all__ = [
+    "ALIASES",
     "GAPE",
     "PRESETS",
     "Concatenated",
@@ -40,6 +42,7 @@ __all__ = [
     "Pairs",
     "PathRandomWalk",
     "RandomWalk",
+    "RelativeRandomWalk",
     "RootedGAPE",
     "SequenceEncoding",
     "SequenceLaplacian",

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.threads import map_threads
-from gape._internal.validation import check_at_least, whole_number
+from gape._internal.validation import check_at_least, finite_numbers, whole_number
 from gape.encodings.pairs import Pairs
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
@@ -115,6 +115,8 @@ def _plain(name: str, annotation: Any, value: Any) -> Any:
         if not isinstance(value, bool | np.bool_):
             raise ValueError(f"{name} must be True or False, got {value!r}")
         return bool(value)
+    if kind == "tuple[float, ...]":
+        return finite_numbers(value, name)
     if isinstance(value, Tensor | np.ndarray):
         raise ValueError(f"{name} must not be an array, whose repr is abbreviated and cannot identify the setting")
     return value

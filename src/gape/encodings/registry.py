@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
-from gape._internal.validation import parse_setting
+from gape._internal.validation import did_you_mean, parse_setting
 from gape.encodings.base import Encoding
 from gape.encodings.concatenated import Concatenated
 from gape.encodings.degree import Degree
@@ -19,6 +19,7 @@ from gape.encodings.gape import GAPE
 from gape.encodings.laplacian import Laplacian
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.random_walk import RandomWalk
+from gape.encodings.relative_random_walk import RelativeRandomWalk
 from gape.encodings.rooted import RootedGAPE
 from gape.encodings.sequence import CycleSpectrum, PathRandomWalk, SequenceLaplacian, Sinusoidal
 from gape.encodings.shortest_path import ShortestPath
@@ -47,6 +48,7 @@ REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {
     **{name: (GAPE, preset) for name, preset in PRESETS.items()},
     "gape-rooted": (RootedGAPE, {}),
     "rw": (RandomWalk, {}),
+    "rrwp": (RelativeRandomWalk, {}),
     "lape": (Laplacian, {}),
     "sa": (Spectrum, {}),
     "spd": (ShortestPath, {}),
@@ -60,6 +62,9 @@ REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {
     "sa-c": (CycleSpectrum, {}),
     "rw-p": (PathRandomWalk, {}),
 }
+
+#: Other names in use for the same encodings.
+ALIASES: Mapping[str, str] = MappingProxyType({"rwse": "rw", "rwpe": "rw", "lappe": "lape"})
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class Setting:
 
 
 def names() -> list[str]:
-    """List the names of all encodings."""
+    """List the names of all encodings, without :data:`ALIASES`."""
     return list(REGISTRY)
 
 
@@ -92,7 +97,7 @@ def is_name(name: str) -> bool:
     >>> is_name("rw+gape-rooted"), is_name("none")
     (True, False)
     """
-    return all(part in REGISTRY for part in name.split("+"))
+    return all(part in REGISTRY or part in ALIASES for part in name.split("+"))
 
 
 def make(name: str, **settings: Any) -> Encoding:
@@ -110,10 +115,7 @@ def make(name: str, **settings: Any) -> Encoding:
         return _concatenated(name, settings)
     kind, fixed = _find(name)
     hints = get_type_hints(kind)
-    known = [setting.name for setting in settings_of(name)]
-    for key in settings:
-        if key not in known:
-            raise ValueError(f"{name} has no setting {key!r}; it has {', '.join(known)}")
+    _check_settings(name, settings)
     values = {
         key: parse_setting(value, hints[key], key) if isinstance(value, str) else value
         for key, value in settings.items()
@@ -143,18 +145,25 @@ def summary(name: str) -> str:
 
 
 def _find(name: str) -> tuple[type[Encoding], Mapping[str, Any]]:
+    name = ALIASES.get(name, name)
     if name not in REGISTRY:
-        raise ValueError(f"there is no encoding {name!r}; there are {', '.join(REGISTRY)}")
+        hint = did_you_mean(name, [*REGISTRY, *ALIASES])
+        raise ValueError(f"there is no encoding {name!r}; there are {', '.join(REGISTRY)}{hint}")
     return REGISTRY[name]
+
+
+def _check_settings(name: str, settings: Iterable[str]) -> None:
+    known = [setting.name for setting in settings_of(name)]
+    for key in settings:
+        if key not in known:
+            raise ValueError(f"{name} has no setting {key!r}; it has {', '.join(known)}{did_you_mean(key, known)}")
 
 
 def _concatenated(name: str, settings: Mapping[str, Any]) -> Concatenated:
     names, dtype = _part_names(name), settings.get("dtype", "float32")
     of_part: dict[str, dict[str, Any]] = {}
-    known = [setting.name for setting in _settings_of_parts(name)]
+    _check_settings(name, settings)
     for key, value in settings.items():
-        if key not in known:
-            raise ValueError(f"{name} has no setting {key!r}; it has {', '.join(known)}")
         part, _, setting = key.rpartition(".")
         of_part.setdefault(part, {})[setting] = value
     return Concatenated(tuple(make(part, dtype=dtype, **of_part.get(part, {})) for part in names), dtype=dtype)

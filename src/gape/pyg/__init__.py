@@ -22,6 +22,7 @@ from gape.pyg.transforms import (
     AddPageRank,
     AddPPRP,
     AddRandomWalk,
+    AddRRWP,
     AddShortestPath,
     AddSpectrum,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "AddLaplacian",
     "AddPPRP",
     "AddPageRank",
+    "AddRRWP",
     "AddRandomWalk",
     "AddShortestPath",
     "AddSpectrum",

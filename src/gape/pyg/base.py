@@ -33,7 +33,8 @@ class GraphTransform(BaseTransform):  # type: ignore[misc]
     def compute(self, graph: Graph, data: Any) -> dict[str, tuple[Tensor, Tensor]]:
         """Compute by name the attribute of all graphs together and the offsets ``[graphs + 1]`` of each graph's rows.
 
-        ``data`` holds the same graphs, collated by PyG.
+        ``data`` holds the same graphs, collated by PyG. An attribute whose name ends in ``_index`` is ``[2, …]`` with
+        node numbers within each graph, from 0.
         """
 
     def forward(self, data: Any) -> Any:
@@ -42,11 +43,13 @@ class GraphTransform(BaseTransform):  # type: ignore[misc]
             raise ValueError(f"{type(self).__name__} takes a PyG Data or Batch, got {_describe(data)}")
         graph = as_graph(data)
         for name, (value, ptr) in self.compute(graph, data).items():
-            data[name] = value
+            # As in edge_index, nodes of a batch are numbered through.
+            shift = graph.ptr[:-1] if _holds_nodes(name) else torch.zeros_like(graph.ptr[:-1])
+            data[name] = value + shift.repeat_interleave(ptr.diff()) if _holds_nodes(name) else value
             if isinstance(data, Batch) and hasattr(data, "_slice_dict"):
                 # Lets batch[i] and batch.to_data_list() slice the attribute.
                 data._slice_dict = {**data._slice_dict, name: ptr.cpu()}
-                data._inc_dict = {**data._inc_dict, name: torch.zeros(graph.num_graphs, dtype=torch.int64)}
+                data._inc_dict = {**data._inc_dict, name: shift.cpu()}
         return data
 
     def over(self, dataset: Any) -> Any:
@@ -76,6 +79,10 @@ class GraphTransform(BaseTransform):  # type: ignore[misc]
             whole.slices = {**dataset.slices, **slices}
         whole._indices, whole.transform = dataset._indices, dataset.transform
         return whole
+
+
+def _holds_nodes(name: str) -> bool:
+    return name.endswith("_index")
 
 
 def _describe(data: Any) -> str:
@@ -125,7 +132,7 @@ class AddEncoding(GraphTransform):
                 f"{type(encoding).__name__} encodes pairs of nodes, which cannot be appended to x; set attr_name"
             )
         if attr_name is not None:
-            _check_name(attr_name, encoding.pairwise)
+            check_name(attr_name, encoding.pairwise)
         self.encoding = encoding
         self.attr_name = attr_name
 
@@ -153,7 +160,8 @@ class AddEncoding(GraphTransform):
         return f"{type(self).__name__}({', '.join(settings)}, attr_name={self.attr_name!r})"
 
 
-def _check_name(name: str, pairwise: bool) -> None:
+def check_name(name: str, pairwise: bool) -> None:
+    """Raise if PyG would misread an attribute of that name."""
     if not isinstance(name, str):
         raise ValueError(f"attr_name must be a string, or None to append to x, got {name!r}")
     reserved = name in RESERVED_NAMES or any(word in name for word in RESERVED_WORDS)

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_type_hints
 import torch
 
 from gape import encodings
+from gape._internal.validation import did_you_mean
 from gape.encodings import RandomWalk
 from gape.nn.encoders import LinearEncoder
 from gape.nn.learnable.encoder import GAPEEncoder, WalkInput
@@ -116,7 +117,9 @@ def find_row(name: str) -> Row:
                 raise ValueError(f"{part.name!r} does not enter by a linear layer and cannot stand in {name!r}")
         return Row(name, " + ".join(part.title for part in parts))
     if name not in row_names():
-        raise ValueError(f"there is no encoding {name!r}; there are {', '.join(row_names())}")
+        raise ValueError(
+            f"there is no encoding {name!r}; there are {', '.join(row_names())}{did_you_mean(name, row_names())}"
+        )
     return Row(name, _TITLES.get(name, name))
 
 

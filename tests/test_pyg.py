@@ -26,6 +26,9 @@ TRANSFORMS = {
     "add_degree": (pyg.AddDegree, {}, {"cap": 3}),
     "add_pagerank": (pyg.AddPageRank, {"beta": 0.2}, {"beta": 0.3}),
     "add_pprp": (pyg.AddPPRP, {"powers": 5}, {"scale": False}),
+    "add_heat_kernel": (pyg.AddHeatKernel, {"times": (1, 3)}, {"times": (1, 4)}),
+    "add_resistance": (pyg.AddResistance, {"commute": True}, {"commute": False}),
+    "add_electrostatic": (pyg.AddElectrostatic, {}, {"readout": "pair"}),
 }
 every_transform = pytest.mark.parametrize(("kind", "settings"), [entry[:2] for entry in TRANSFORMS.values()])
 

@@ -7,7 +7,7 @@ from gape import Graph
 from gape.encodings import make, names
 
 SEQUENCES = ("sinusoidal", "lape-p", "lape-c", "lape-c10k", "sa-c", "rw-p")
-UNDIRECTED = ("lape", "sa")
+UNDIRECTED = ("lape", "sa", "heat", "resistance", "electrostatic")
 SMALL = {
     "gape": {"states": 6},
     "sinusoidal": {"width": 6},

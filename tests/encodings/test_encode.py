@@ -34,6 +34,9 @@ OTHERS = (
     "ppr",
     "pprp",
     "rrwp",
+    "heat",
+    "resistance",
+    "electrostatic",
     "sinusoidal",
     "lape-p",
     "lape-c",
@@ -105,7 +108,7 @@ def test_encode_refuses_what_it_does_not_know():
     with pytest.raises(ValueError, match="rw has no setting 'lenght'; it has dtype, length, memory"):
         gape.encode(graph, "rw", lenght=4)
     for name, meant in (
-        ("rwp", "rw"),
+        ("rwp", "rwpe"),
         ("laep", "lape"),
         ("GAPE-Star", "gape-star"),
         ("rws", "rwse"),

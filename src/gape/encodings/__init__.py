@@ -3,14 +3,17 @@
 from gape.encodings.base import Encoding, NodeEncoding, PairEncoding
 from gape.encodings.concatenated import Concatenated
 from gape.encodings.degree import Degree
+from gape.encodings.electrostatic import Electrostatic
 from gape.encodings.encode import encode
 from gape.encodings.gape import GAPE
+from gape.encodings.heat import HeatKernel
 from gape.encodings.laplacian import Laplacian, random_flips
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.pairs import Pairs
 from gape.encodings.random_walk import Estimate, RandomWalk, estimate_random_walk
 from gape.encodings.registry import ALIASES, PRESETS, Setting, is_name, make, names, settings_of, summary
 from gape.encodings.relative_random_walk import RelativeRandomWalk
+from gape.encodings.resistance import EffectiveResistance
 from gape.encodings.rooted import RootedGAPE
 from gape.encodings.sequence import (
     CycleSpectrum,
@@ -32,8 +35,11 @@ __all__ = [
     "Concatenated",
     "CycleSpectrum",
     "Degree",
+    "EffectiveResistance",
+    "Electrostatic",
     "Encoding",
     "Estimate",
+    "HeatKernel",
     "Laplacian",
     "NodeEncoding",
     "PageRank",

@@ -15,11 +15,14 @@ from gape._internal.validation import did_you_mean, parse_setting
 from gape.encodings.base import Encoding
 from gape.encodings.concatenated import Concatenated
 from gape.encodings.degree import Degree
+from gape.encodings.electrostatic import Electrostatic
 from gape.encodings.gape import GAPE
+from gape.encodings.heat import HeatKernel
 from gape.encodings.laplacian import Laplacian
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.random_walk import RandomWalk
 from gape.encodings.relative_random_walk import RelativeRandomWalk
+from gape.encodings.resistance import EffectiveResistance
 from gape.encodings.rooted import RootedGAPE
 from gape.encodings.sequence import CycleSpectrum, PathRandomWalk, SequenceLaplacian, Sinusoidal
 from gape.encodings.shortest_path import ShortestPath
@@ -55,6 +58,9 @@ REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {
     "degree": (Degree, {}),
     "ppr": (PageRank, {}),
     "pprp": (PageRankPowers, {}),
+    "heat": (HeatKernel, {}),
+    "resistance": (EffectiveResistance, {}),
+    "electrostatic": (Electrostatic, {}),
     "sinusoidal": (Sinusoidal, {}),
     "lape-p": (SequenceLaplacian, {"shape": "path"}),
     "lape-c": (SequenceLaplacian, {"shape": "cycle"}),

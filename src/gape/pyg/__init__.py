@@ -17,11 +17,14 @@ from gape.pyg.add_walk_basis import AddWalkBasis
 from gape.pyg.base import AddEncoding
 from gape.pyg.transforms import (
     AddDegree,
+    AddElectrostatic,
     AddGAPE,
+    AddHeatKernel,
     AddLaplacian,
     AddPageRank,
     AddPPRP,
     AddRandomWalk,
+    AddResistance,
     AddRRWP,
     AddShortestPath,
     AddSpectrum,
@@ -29,13 +32,16 @@ from gape.pyg.transforms import (
 
 __all__ = [
     "AddDegree",
+    "AddElectrostatic",
     "AddEncoding",
     "AddGAPE",
+    "AddHeatKernel",
     "AddLaplacian",
     "AddPPRP",
     "AddPageRank",
     "AddRRWP",
     "AddRandomWalk",
+    "AddResistance",
     "AddShortestPath",
     "AddSpectrum",
     "AddWalkBasis",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -184,3 +185,46 @@ class AddPPRP(AddEncoding):
 
     def __init__(self, powers: int = 20, attr_name: str | None = "pprp", **settings: Any) -> None:
         super().__init__(make("pprp", powers=powers, **settings), attr_name)
+
+
+@functional_transform("add_heat_kernel")
+class AddHeatKernel(AddEncoding):
+    """Adds diagonals of the heat kernel (HKdiagSE; Kondor & Lafferty, 2002), or with ``readout="pair"`` flat pairs.
+
+    Args:
+        times: one feature per time.
+        attr_name: name of the attribute, ``None`` to append to ``x``.
+        settings: other settings of :class:`gape.encodings.HeatKernel`.
+    """
+
+    def __init__(
+        self, times: Sequence[float] = (0.5, 1, 2, 4, 8, 16), attr_name: str | None = "heat", **settings: Any
+    ) -> None:
+        super().__init__(make("heat", times=times, **settings), attr_name)
+
+
+@functional_transform("add_resistance")
+class AddResistance(AddEncoding):
+    """Adds effective resistances between all pairs of nodes (Klein & Randić, 1993), flat ``[n², 1]``.
+
+    Args:
+        commute: commute times instead.
+        attr_name: name of the attribute.
+        settings: other settings of :class:`gape.encodings.EffectiveResistance`.
+    """
+
+    def __init__(self, commute: bool = False, attr_name: str | None = "resistance", **settings: Any) -> None:
+        super().__init__(make("resistance", commute=commute, **settings), attr_name)
+
+
+@functional_transform("add_electrostatic")
+class AddElectrostatic(AddEncoding):
+    """Adds statistics of electrostatic potentials (ElstaticSE; Rampášek et al., 2022), ``[num_nodes, 10]``.
+
+    Args:
+        attr_name: name of the attribute, ``None`` to append to ``x``.
+        settings: settings of :class:`gape.encodings.Electrostatic`.
+    """
+
+    def __init__(self, attr_name: str | None = "electrostatic", **settings: Any) -> None:
+        super().__init__(make("electrostatic", **settings), attr_name)

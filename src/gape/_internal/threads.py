@@ -23,6 +23,9 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         >>> map_threads(lambda x: x + 1, [1, 2, 3])
         [2, 3, 4]
     """
+    if len(items) < 2:
+        with torch.no_grad():
+            return [function(item) for item in items]
     threads, inference = torch.get_num_threads(), torch.is_inference_mode_enabled()
 
     def alone(item: T) -> R:
@@ -31,7 +34,7 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         with torch.inference_mode(inference), torch.no_grad():
             return function(item)
 
-    if threads == 1 or len(items) < 2:
+    if threads == 1:
         with torch.no_grad():
             return [function(item) for item in items]
     try:

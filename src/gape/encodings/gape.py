@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,11 +18,13 @@ from gape.encodings.pairs import Pairs
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.labels import DegreeLabels, IndexLabels, RandomLabels
+from gape.graph.single import single_matrix
 from gape.graph.spectral_radius import has_unit_radius, unit_radius
 from gape.graph.walk_matrix import MatrixName
 from gape.solvers import LeastSquaresWarning, Solution, Status, solve
 from gape.solvers.certificate import overflowing
 from gape.solvers.equation import check_fit
+from gape.solvers.small_graph import SmallGraphSolver
 from gape.solvers.solution import OnSingular, ReadoutName
 
 Transition = Literal["orthogonal", "stochastic"]
@@ -116,18 +120,7 @@ class GAPE(Encoding):
     @property
     def automaton(self) -> Automaton:
         """Automaton of these settings; with ``softmax_nodes``, before that softmax is applied."""
-        drawn = Automaton.random(
-            self.states,
-            damping=1.0,
-            labels=self.labels,
-            orthogonal_initial=self.initial == "orthogonal",
-            seed=self.seed,
-        )
-        transition = torch.softmax(drawn.transition, 1) if self.transition == "stochastic" else drawn.transition
-        initial = torch.softmax(drawn.initial, 0) if self.initial == "softmax_states" else drawn.initial
-        damped = self.damping * transition
-        # The code solves TᵀP − PA = TᵀC, with T = μᵀ, where T⁻¹P − PA = T⁻¹C is meant.
-        return Automaton(initial, torch.linalg.inv(damped).mT if self.equation == "released" else damped)
+        return _automaton(self)
 
     def labelled(self, graph: Graph) -> Graph:
         """Return the graph with labels as in ``labelling``."""
@@ -186,6 +179,9 @@ class GAPE(Encoding):
         return replace(solution, weights=weights, status=status).checked()
 
     def compute(self, graph: Graph) -> Tensor | Pairs:
+        rows = self._single(graph)
+        if rows is not None:
+            return rows
         solution = self._solve(graph)
         inexact = solution.status.count(Status.LEAST_SQUARES)
         if inexact:
@@ -193,6 +189,39 @@ class GAPE(Encoding):
             message = f"{inexact} of {len(solution.status)} graphs: {Status.LEAST_SQUARES}; solve() says which"
             warn_caller(message, LeastSquaresWarning)
         return Pairs(solution.weights, graph.sizes) if self.pairwise else solution.weights
+
+    def _single(self, graph: Graph) -> Tensor | None:
+        """Compute the rows of one small undirected graph directly; ``None`` if that is not possible."""
+        adjacency = single_matrix(graph) if self.readout == "node" and self.matrix == "adjacency" else None
+        if adjacency is None or not bool((adjacency == adjacency.T).all()):
+            return None
+        solver = _small_graph_solver(self)
+        weights = None if solver is None else solver.weights(adjacency, relative=self.relative)
+        # A sum too large for the type of the result is for the general path to report.
+        if weights is None or not np.abs(weights).max() < torch.finfo(self.dtype).max:
+            return None
+        return torch.from_numpy(weights).to(self.dtype)
+
+
+@lru_cache(maxsize=64)
+def _automaton(encoding: GAPE) -> Automaton:
+    drawn = Automaton.random(
+        encoding.states,
+        damping=1.0,
+        labels=encoding.labels,
+        orthogonal_initial=encoding.initial == "orthogonal",
+        seed=encoding.seed,
+    )
+    transition = torch.softmax(drawn.transition, 1) if encoding.transition == "stochastic" else drawn.transition
+    initial = torch.softmax(drawn.initial, 0) if encoding.initial == "softmax_states" else drawn.initial
+    damped = encoding.damping * transition
+    # The code solves TᵀP − PA = TᵀC, with T = μᵀ, where T⁻¹P − PA = T⁻¹C is meant.
+    return Automaton(initial, torch.linalg.inv(damped).mT if encoding.equation == "released" else damped)
+
+
+@lru_cache(maxsize=64)
+def _small_graph_solver(encoding: GAPE) -> SmallGraphSolver | None:
+    return None if encoding.initial == "softmax_nodes" else SmallGraphSolver.of(_automaton(encoding))
 
 
 def node_softmax(automaton: Automaton, graph: Graph) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import scipy.sparse
@@ -18,9 +18,10 @@ from gape.encodings.base import NodeEncoding
 from gape.graph.batching import Block, blocks, scatter_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
+from gape.graph.single import single_matrix
 from gape.graph.validate import check_nonnegative
 from gape.graph.walk_matrix import SMALLEST_DEGREE, check_range
-from gape.linalg.eigenpairs import dense_eigenpairs, fix_signs, sparse_eigenpairs
+from gape.linalg.eigenpairs import canonical_basis, dense_eigenpairs, fix_signs, signs, sparse_eigenpairs
 
 LaplacianName = Literal["normalized", "combinatorial"]
 
@@ -36,8 +37,9 @@ class Laplacian(NodeEncoding):
 
     Undirected graphs only. The trivial eigenvectors, one per connected component, are left out; columns beyond the
     number of nontrivial ones are zero. Signs follow :func:`gape.encodings.fix_signs`. For a multiple eigenvalue any
-    basis of its eigenspace is valid, and the one returned depends on the order of the nodes. Graphs of up to 512 nodes
-    are decomposed densely, larger ones by Lanczos's method with fixed start vectors. Formally a solution of P = μPL
+    basis of its eigenspace is valid, and the one returned depends on the order of the nodes, but on no other graph: up
+    to 512 nodes it is that of :func:`gape.linalg.eigenpairs.canonical_basis`. Graphs of up to 512 nodes are decomposed
+    densely, larger ones by Lanczos's method with fixed start vectors. Formally a solution of P = μPL
     with μ = Λ⁻¹ (§3.3.2 of Soga & Chiang, 2023).
 
     Args:
@@ -57,6 +59,8 @@ class Laplacian(NodeEncoding):
     vectors: int = 8
     laplacian: LaplacianName = "normalized"
     symmetrize: bool = False
+
+    version: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -145,6 +149,20 @@ class LaplacianMatrix:
         matrices.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
         return matrices
 
+    def array(self, adjacency: np.ndarray) -> np.ndarray:
+        """Build the Laplacian ``[n, n]`` of (A + Aᵀ)/2 of one small graph, as :meth:`dense` does."""
+        weights: np.ndarray = -0.5 * (adjacency + adjacency.T)
+        loops = -weights.diagonal()
+        np.fill_diagonal(weights, 0.0)
+        between = -weights.sum(1)
+        if self.name == "normalized":
+            degree = np.where(between + loops > 0, between + loops, np.inf)
+            root = 1.0 / np.sqrt(degree)
+            weights *= root[:, None] * root
+            between = between / degree
+        np.fill_diagonal(weights, between)
+        return weights
+
     def sparse(self, graph: Graph) -> tuple[scipy.sparse.csr_array, np.ndarray]:
         """Build the Laplacian of (A + Aᵀ)/2 of one graph; returns it with the degrees ``[n]``."""
         source, target = graph.edge_index.cpu().numpy()
@@ -193,6 +211,9 @@ def laplacian_eigenpairs(graph: Graph, k: int, laplacian: LaplacianMatrix, *, tr
 
     Without ``trivial``, those of eigenvalue zero (one per component) are left out.
     """
+    adjacency = single_matrix(graph)
+    if adjacency is not None and (laplacian.symmetrize or bool((adjacency == adjacency.T).all())):
+        return _of_single_graph(adjacency, k, laplacian, trivial)
     laplacian.check(graph)
     large = (graph.sizes > MAX_DENSE_NODES).nonzero().flatten().tolist()
     if large and graph.num_graphs == 1:
@@ -211,8 +232,25 @@ def laplacian_eigenpairs(graph: Graph, k: int, laplacian: LaplacianMatrix, *, tr
         if not trivial:
             for i in _maybe_disconnected(matrices, theta):
                 one = Block(block.graphs[i : i + 1], block.nodes[i : i + 1], block.matrices[:0])
-                _write(values, vectors, one, *dense_eigenpairs(matrices[i : i + 1], _count_components(matrices[i]), k))
+                skip = _count_components(matrices[i].cpu().numpy())
+                _write(values, vectors, one, *dense_eigenpairs(matrices[i : i + 1], skip, k))
     return Eigenpairs(values, vectors)
+
+
+def _of_single_graph(adjacency: np.ndarray, k: int, laplacian: LaplacianMatrix, trivial: bool) -> Eigenpairs:
+    """Compute the same for one small graph, with few calls."""
+    matrix = laplacian.array(adjacency)
+    n, scale = len(matrix), matrix.diagonal().max()
+    theta, basis = np.linalg.eigh(matrix)
+    skip = 0 if trivial else 1
+    if not trivial and n > 1 and theta[1] <= NEAR_ZERO * scale:
+        skip = _count_components(matrix)
+    wanted, found = slice(skip, skip + k), max(min(k, n - skip), 0)
+    values, vectors = np.full((1, k), np.nan), np.zeros((n, k))
+    values[0, :found] = theta[wanted]
+    basis = canonical_basis(theta[None], basis[None], scale[None], wanted)[0][:, wanted]
+    vectors[:, :found] = basis * signs(basis)
+    return Eigenpairs(torch.from_numpy(values), torch.from_numpy(vectors))
 
 
 def _maybe_disconnected(matrices: Tensor, theta: Tensor) -> list[int]:
@@ -224,9 +262,9 @@ def _maybe_disconnected(matrices: Tensor, theta: Tensor) -> list[int]:
     return found
 
 
-def _count_components(matrix: Tensor) -> int:
+def _count_components(matrix: np.ndarray) -> int:
     """Count the connected components of one dense Laplacian."""
-    pattern = scipy.sparse.csr_array(matrix.cpu().numpy() != 0)
+    pattern = scipy.sparse.csr_array(matrix != 0)
     return int(scipy.sparse.csgraph.connected_components(pattern, directed=False)[0])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,9 +14,10 @@ from gape.encodings.base import NodeEncoding
 from gape.graph.batching import blocks, check_memory, dense_parts, scatter_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
+from gape.graph.single import single_matrix
 from gape.graph.walk_matrix import WalkMatrix
 from gape.linalg.hashing import mix
-from gape.linalg.powers import PowerDiagonals
+from gape.linalg.powers import PowerDiagonals, power_diagonals
 
 # Matrix elements per batched product, chosen by measurement: fewer cost more calls, more do not fit into the cache.
 BLOCK_ELEMENTS = 1 << 18
@@ -50,6 +52,20 @@ class RandomWalk(NodeEncoding):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(1, length=self.length)
+
+    def compute(self, graph: Graph) -> Tensor:
+        matrix = single_matrix(graph)
+        return super().compute(graph) if matrix is None else self._single(matrix)
+
+    def _single(self, matrix: np.ndarray) -> Tensor:
+        """Compute the same for one small graph."""
+        degree, symmetric = matrix.sum(1), bool((matrix == matrix.T).all())
+        inverse = 1.0 / np.where(degree == 0, np.inf, degree)
+        if symmetric:
+            inverse = np.sqrt(inverse)
+            matrix = matrix * inverse
+        walk = (inverse[:, None] * matrix).astype(np.float32 if self.dtype == torch.float32 else np.float64)
+        return torch.from_numpy(np.ascontiguousarray(power_diagonals(walk, self.length, symmetric=symmetric)))
 
     def parts(self, graph: Graph) -> list[Graph]:
         return dense_parts(graph)

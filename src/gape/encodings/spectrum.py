@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import ClassVar, get_args
 
 import torch
 from torch import Tensor
@@ -43,6 +43,8 @@ class Spectrum(NodeEncoding):
     laplacian: LaplacianName = "normalized"
     symmetrize: bool = False
     unit_rows: bool = True
+
+    version: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -126,7 +126,8 @@ def _from_pyg(data: Any) -> Graph:
         if getattr(data, "adj_t", None) is not None:
             raise ValueError(f"{data!r} has adj_t and no edge_index; encode before ToSparseTensor takes its edges")
         raise ValueError(f"{data!r} has no edge_index; give it one of shape [2, 0] if it has no edges")
-    if data.num_nodes is None:
+    num_nodes = data.num_nodes
+    if num_nodes is None:
         raise ValueError(f"{data!r} does not say how many nodes it has; set num_nodes")
     ptr, batch = getattr(data, "ptr", None), getattr(data, "batch", None)
     if ptr is None and batch is not None:
@@ -135,7 +136,7 @@ def _from_pyg(data: Any) -> Graph:
         ptr = offsets(torch.bincount(batch))
     return Graph(
         data.edge_index,
-        int(data.num_nodes),
+        int(num_nodes),
         edge_weight=_flat(getattr(data, "edge_weight", None)),
         ptr=ptr,  # type: ignore[arg-type]  # None is one graph
     )

@@ -90,6 +90,8 @@ def check_graph(graph: Graph) -> None:
 
 
 def _check_ptr(ptr: Tensor, num_nodes: int) -> None:
+    if len(ptr) == 2 and ptr.tolist() == [0, num_nodes]:
+        return
     if ptr.dim() != 1 or len(ptr) < 2 or int(ptr[0]) != 0 or int(ptr[-1]) != num_nodes:
         raise ValueError(
             f"ptr must run from 0 to num_nodes={num_nodes} with one entry more than there are graphs, got {_shown(ptr)}"

@@ -8,7 +8,9 @@ so the baby steps M, …, Mᵇ and the giant steps Mᵇ, M²ᵇ, … give the di
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 # From this many nodes on, one small product per node is faster than elementwise products; below, calls dominate.
@@ -18,6 +20,29 @@ MIN_PRODUCT_NODES = 64
 def baby_steps(length: int) -> int:
     """Return the b with the fewest products: b - 1 for the baby steps and ⌈length/b⌉ - 2 for the giant steps."""
     return min(range(1, length + 1), key=lambda b: (b + max(0, -(-length // b) - 2), -b))
+
+
+def power_diagonals(matrix: NDArray[np.floating], length: int, *, symmetric: bool) -> NDArray[np.floating]:
+    """Compute the diagonals of M, M², …, M^length of one small matrix, ``[n, length]``, with few calls.
+
+    Example:
+        >>> power_diagonals(np.array([[0.0, 1.0], [1.0, 0.0]]), 4, symmetric=True)[0]
+        array([0., 1., 0., 1.])
+    """
+    baby = baby_steps(length)
+    steps = np.empty((baby, *matrix.shape), matrix.dtype)
+    steps[0] = matrix
+    for i in range(1, baby):
+        np.matmul(steps[i - 1], matrix, out=steps[i])
+    out = np.empty((length, len(matrix)), matrix.dtype)
+    out[:baby] = steps.diagonal(axis1=1, axis2=2)
+    giant = steps[-1]
+    for done in range(baby, length, baby):
+        now = min(baby, length - done)
+        np.einsum("tij,ij->ti", steps[:now], giant if symmetric else giant.T, out=out[done : done + now])
+        if done + now < length:
+            giant = giant @ steps[-1]
+    return out.T
 
 
 class PowerDiagonals:

@@ -1,6 +1,9 @@
 """`gape encode`: what is in the output is what the library gives, under the names of the input."""
 
 import csv
+import errno
+import gzip
+import io
 import os
 import subprocess
 import sys
@@ -171,13 +174,16 @@ def test_a_seed_where_none_is_needed_is_mentioned(capsys, folder):
         (("friends.csv", "-e", "gape", "--states", "2", "--states", "3", "-o", "pe.csv"), "--states was given twice"),
         (("friends.csv", "more.csv", "-e", "gape", "-o", "pe.csv"), "expected one input file"),
         (("friends.csv", "-e", "gape", "-z", "-o", "pe.csv"), "no such option: -z"),
-        (("friends.csv", "-e", "gape", "-o", "pe.xls"), "known are .parquet, .csv, .npz, .npy"),
+        (
+            ("friends.csv", "-e", "gape", "-o", "pe.xls"),
+            "known are .parquet, .csv, .tsv, .csv.gz, .tsv.gz, .npz, .npy, .pt",
+        ),
         (("friends.csv", "-e", "gape", "-o", "nowhere/pe.csv"), "there is no folder nowhere"),
         (("friends.csv", "-e", "gape", "-o", "."), "cannot write"),
         (("missing.csv", "-e", "gape", "-o", "pe.csv"), "there is no file missing.csv"),
         (("friends.csv", "-e", "gape", "-o", "friends.csv"), "friends.csv is the input too"),
         (("bad.csv", "-e", "gape", "-o", "pe.csv"), "bad.csv: 1 bad row. line 3, 'a': has 1 values"),
-        (("friends.csv", "-e", "gape", "--readout", "pair", "-o", "pe.csv"), "write it to a .npz file"),
+        (("friends.csv", "-e", "gape", "--readout", "pair", "-o", "pe.npy"), "write it to a .npz file"),
         (("friends.csv", "-e", "lape", "-o", "pe.csv"), "set symmetrize=True to walk edges both ways"),
         (("friends.csv", "-e", "gape", "--labels", "3", "-o", "pe.csv"), "labels=3 and labelling='one' do not go"),
         (("friends.csv", "-e", "spd", "--memory", "1e-9", "-o", "pe.npz"), "or raise memory"),
@@ -271,3 +277,85 @@ def test_names_of_nodes_beside_an_array_overwrite_nothing_else(capsys, tmp_path)
     for _ in range(2):  # names that gape wrote may be written again
         out, _ = run(capsys, *words, tmp_path / "pe.npy")
         assert "pe.nodes.csv: the names of the nodes" in out
+
+
+PAIR = "source,target\na,b\nb,a\nb,c\n"
+
+
+@pytest.mark.parametrize("name", ["pe.tsv", "pe.csv.gz", "pe.tsv.gz", "pe.pt", "-"])
+def test_more_output_forms_hold_the_same_rows(capfdbinary, folder, name):
+    (folder / "pair.csv").write_text(PAIR)
+    with pytest.raises(SystemExit):
+        main(["encode", "pair.csv", "-e", "rw", "--length", "3", "-o", name])
+    expected = RandomWalk(3)(gape.Graph.from_edges([(0, 1), (1, 0), (1, 2)])).numpy()
+    if name == "pe.pt":
+        held = torch.load(name, weights_only=True)
+        assert held["node"] == ["a", "b", "c"]
+        assert np.array_equal(held["encoding"].numpy(), expected)
+        return
+    content = capfdbinary.readouterr().out if name == "-" else (folder / name).read_bytes()
+    text = (gzip.decompress(content) if name.endswith(".gz") else content).decode()
+    rows = list(csv.DictReader(io.StringIO(text), delimiter="\t" if "tsv" in name else ","))
+    assert [row["node"] for row in rows] == ["a", "b", "c"]
+    assert np.allclose([[float(row[f"rw_{i}"]) for i in range(3)] for row in rows], expected)
+
+
+@pytest.mark.parametrize("name", ["pairs.parquet", "pairs.csv"])
+def test_encodings_of_pairs_are_long_tables(capsys, folder, name):
+    run(capsys, "friends.csv", "-e", "gape", "--readout", "pair", "--states", 2, "--damping", 0.1, "-o", name)
+    graph, keys = by_hand()
+    expected = GAPE(states=2, readout="pair", damping=0.1)(graph).matrices()
+    if name == "pairs.parquet":
+        rows = pyarrow.parquet.read_table(name).to_pylist()
+    else:
+        with open(name, newline="") as file:
+            rows = list(csv.DictReader(file))
+    place = {key: i % 3 for i, key in enumerate(keys)}
+    assert len(rows) == 18
+    for row in rows:
+        matrix = expected[["work", "home"].index(row["graph"])]
+        u, v = place[row["graph"], row["source"]], place[row["graph"], row["target"]]
+        assert np.allclose([float(row["gape_0"]), float(row["gape_1"])], matrix[u, v], rtol=1e-5)
+
+
+def test_standard_input_is_read_as_a_table(capsys, folder, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"src;dst\na;b\nb;a\n")))
+    run(capsys, "-", "-e", "rw", "--length", 2, "-o", "pe.npy")
+    assert np.array_equal(np.load("pe.npy"), [[0, 1], [0, 1]])
+
+
+def test_columns_are_named_by_options(capsys, folder):
+    (folder / "edges.csv").write_text("when,who,whom,how\n1,a,b,2\n2,b,a,2\n")
+    words = ("edges.csv", "-e", "rw", "--length", 2, "-o", "pe.npy")
+    run(capsys, *words, "--source", "who", "--target", "whom", "--weight", "how")
+    _, err = run(capsys, *words, code=2)
+    assert "name the columns by --source and --target" in err
+    _, err = run(capsys, *words, "--source", "whoo", "--target", "whom", code=2)
+    assert "has no column 'whoo'; it has when,who,whom,how; did you mean 'who'?" in err
+
+
+def test_weights_and_repeated_edges_are_mentioned_and_can_be_left_out(capsys, folder):
+    nx.write_graphml(nx.Graph([("a", "b", {"weight": 3.0}), ("b", "c", {"weight": 1.0})]), "weighted.graphml")
+    words = ("weighted.graphml", "-e", "gape", "--damping", "0.1", "-o", "pe.npy")
+    _, err = run(capsys, *words)
+    assert "the file's edge weights are used; --unweighted leaves them out" in err
+    _, err = run(capsys, *words, "--unweighted")
+    assert err == ""
+    assert np.array_equal(np.load("pe.npy"), GAPE(damping=0.1)(nx.path_graph(3)).numpy())
+    (folder / "twice.csv").write_text("source,target\na,b\na,b\nb,c\n")
+    _, err = run(capsys, "twice.csv", "-e", "rw", "--undirected", "-o", "pe.npy")
+    assert "1 edge is repeated, and weights of repeated edges add up; --unweighted counts every edge once" in err
+
+
+def test_a_full_disk_is_reported_with_the_file_and_leaves_the_old_one(capsys, folder, monkeypatch):
+    (folder / "pe.npz").write_text("old")
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("numpy.savez", full)
+    _, err = run(capsys, "friends.csv", "-e", "rw", "-o", "pe.npz", code=2)
+    assert "No space left on device; nothing was written" in err
+    assert str(folder / "pe.npz") in err
+    assert (folder / "pe.npz").read_text() == "old"
+    assert sorted(path.name for path in folder.iterdir()) == ["friends.csv", "pe.npz"]

@@ -145,7 +145,7 @@ WORDY = b"""<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="w" f
     [
         ("edges.csv", b"", "is empty"),
         ("edges.csv", b"source,target\n", "no edges"),
-        ("edges.csv", b"from,to\na,b\n", "needs source,target"),
+        ("edges.csv", b"left,right\na,b\n", "needs source,target"),
         ("edges.csv", b"source,source,target\na,b,c\n", "a column twice"),
         ("edges.csv", b"source,target\n\xff\xfe,b\n", r"line 2 is not UTF-8 text: b'\\xff\\xfe,b'"),
         ("edges.csv", b'source,target\n"' + b"a,b\n" * 50_000, "line 2: .* larger than field limit"),
@@ -307,7 +307,7 @@ def test_molecules_without_rdkit_name_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "rdkit", None)
     pcqm4mv2._chemistry.cache_clear()
     for read in (lambda: read_graphs(tmp_path / "m.csv"), lambda: pcqm4mv2.molecule("CCO")):
-        with pytest.raises(ImportError, match=r"reading SMILES needs RDKit: pip install 'gape\[bench\]'"):
+        with pytest.raises(ImportError, match=r"reading SMILES needs RDKit: pip install 'gape\[smiles\]'"):
             read()
 
 
@@ -381,3 +381,65 @@ def test_the_ending_of_a_packed_file_may_have_capitals(tmp_path):
     with gzip.open(path, "wt") as file:
         file.write("source,target\n0,1\n")
     assert read_graphs(path).graph.num_edges == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "SRC,Dst,Edge_Weight\na,b,2\nb,c,1\n"),
+        ("a.csv", "from;to;weight\na;b;2\nb;c;1\n"),
+        ("a.csv", "\n\nu\tv\tweight\na\tb\t2\nb\tc\t1\n"),
+        ("a.txt", "# Directed graph\n# FromNodeId\tToNodeId\na\tb\t2\nb\tc\t1\n"),
+        ("a.edgelist", "a b {'weight': 2.0}\nb c {'weight': 1.0, 'colour': 'red'}\n"),
+        ("a.txt", "source target weight\na b 2\nb c 1\n"),
+    ],
+)
+def test_the_headers_and_separators_that_people_write_are_understood(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert as_dict(read_graphs(tmp_path / name)) == {None: {("a", "b"): 2.0, ("b", "c"): 1.0}}
+
+
+def test_what_networkx_writes_is_read(tmp_path):
+    graph = nx.gnp_random_graph(12, 0.3, seed=1, directed=True)
+    nx.set_edge_attributes(graph, {edge: i + 1.0 for i, edge in enumerate(graph.edges)}, "weight")
+    expected = {None: {(str(u), str(v)): w for u, v, w in graph.edges(data="weight")}}
+    nx.write_edgelist(graph, tmp_path / "data.edgelist")
+    nx.write_weighted_edgelist(graph, tmp_path / "weighted.edgelist")
+    for name in ("data.edgelist", "weighted.edgelist"):
+        assert as_dict(read_graphs(tmp_path / name)) == expected
+    nx.write_edgelist(graph, tmp_path / "plain.txt", data=False)
+    assert as_dict(read_graphs(tmp_path / "plain.txt")) == {None: dict.fromkeys(expected[None], 1.0)}
+
+
+def test_a_table_without_header_needs_a_word(tmp_path):
+    (tmp_path / "a.csv").write_text("1,2\n2,3\n")
+    with pytest.raises(ValueError, match=r"first line is 1,2.*--no-header"):
+        read_graphs(tmp_path / "a.csv")
+    assert read_graphs(tmp_path / "a.csv", header=False).graph.num_edges == 2
+    with pytest.raises(ValueError, match="without a header columns have no names, got a"):
+        read_graphs(tmp_path / "a.csv", header=False, source="a")
+
+
+def test_bad_lines_of_words_are_reported(tmp_path):
+    (tmp_path / "a.txt").write_text("# comment\na b\nc\na b 3 4\n")
+    with pytest.raises(ValueError, match=r"2 bad rows. line 3, 'c': has 1 values.*line 4, 'a,b,3 4'"):
+        read_graphs(tmp_path / "a.txt")
+    (tmp_path / "a.edgelist").write_text("a b {'weight': 1}\na b {'weight': \n")
+    with pytest.raises(ValueError, match=r"1 bad row\. line 2"):
+        read_graphs(tmp_path / "a.edgelist")
+    (tmp_path / "a.txt").write_text("# only comments\n")
+    with pytest.raises(ValueError, match="no rows but comments"):
+        read_graphs(tmp_path / "a.txt")
+
+
+def test_reading_reports_the_rows_read(tmp_path):
+    (tmp_path / "a.csv").write_text("source,target\n" + "a,b\n" * 10_000)
+    seen = []
+    read_graphs(tmp_path / "a.csv", progress=seen.append)
+    assert seen == [4096, 8192, 10_000]
+
+
+def test_columns_are_for_edge_lists(tmp_path):
+    scipy.sparse.save_npz(tmp_path / "a.npz", scipy.sparse.eye_array(2, format="csr"))
+    with pytest.raises(ValueError, match=r"columns and headers are for edge lists, and .npz files have none"):
+        read_graphs(tmp_path / "a.npz", source="a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import sys
@@ -26,6 +27,10 @@ NPZ_ERRORS = (
     ValueError,
     tokenize.TokenError,
 )
+
+
+#: Errors of a disk that is full, over its quota, read-only or failing.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -66,6 +71,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            raise
+        # The system's message names no file, or the temporary one.
+        raise OSError(error.errno, f"{os.strerror(error.errno)}; nothing was written", str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -133,7 +133,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     ("; did you mean 'length'?", '')
     """
     lowered = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(str(word).lower(), lowered, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(str(word).lower(), lowered, n=1, cutoff=0.7)
     return f"; did you mean {lowered[found[0]]!r}?" if found else ""
 
 

@@ -28,7 +28,6 @@ from gape.cli.translate import translate
 app = typer.Typer(
     name="gape",
     help="Graph position encodings from weighted graph-walking automata.",
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 # The settings of the encoding are options that Typer does not know.

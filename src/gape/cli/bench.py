@@ -30,16 +30,20 @@ def bench(
     encoding: Annotated[
         str | None,
         typer.Option(
-            "--encoding", "-e", help=f"Encodings, separated by commas; `none` for no encoding. Default: {_FOUR}."
+            "--encoding",
+            "-e",
+            metavar="NAMES",
+            help=f"Encodings, separated by commas; `none` for no encoding. Default: {_FOUR}.",
         ),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=4, help="How many of the seeds 41, 95, 22, 35. Default: 1.")
+        int | None, typer.Option(min=1, max=4, metavar="N", help="How many of the seeds 41, 95, 22, 35. Default: 1.")
     ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
+            metavar="KEY=VALUE",
             help="key=value: change a setting, such as lr=1e-3, encoding.states=8, data.test=2000.",
         ),
     ] = None,
@@ -47,13 +51,14 @@ def bench(
         Path | None,
         # Backslashes, since Rich takes brackets for markup.
         typer.Option(
-            help="Run the cells of a file: lines of TASK ENCODING \\[seed=N] \\[minutes=M] \\[key=value ...]."
+            metavar="FILE",
+            help="Run the cells of a file: lines of TASK ENCODING \\[seed=N] \\[minutes=M] \\[key=value ...].",
         ),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Cells at a time, one process and one thread each.")] = 1,
-    devices: Annotated[int, typer.Option(help="Processes that train one cell together (DDP).")] = 1,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Cells at a time, one process and one thread each.")] = 1,
+    devices: Annotated[int, typer.Option(metavar="N", help="Processes that train one cell together (DDP).")] = 1,
     max_minutes: Annotated[
-        float | None, typer.Option(help="Time limit per cell, in minutes; the result records it.")
+        float | None, typer.Option(metavar="MINUTES", help="Time limit per cell, in minutes; the result records it.")
     ] = None,
     data_dir: DataDir = None,
     out: Runs = Path("runs"),
@@ -68,7 +73,7 @@ def bench(
     ] = False,
     report: Annotated[
         Path | None,
-        typer.Option(help="Print the table, and write an HTML page with learning curves."),
+        typer.Option(metavar="FILE", help="Print the table, and write an HTML page with learning curves."),
     ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files.")] = False,
 ) -> None:

@@ -14,6 +14,7 @@ def cache(
         Path | None,
         typer.Option(
             file_okay=False,
+            metavar="FOLDER",
             help="Default: the folder encodings in $GAPE_CACHE, or in gape in the platform's cache folder.",
         ),
     ] = None,

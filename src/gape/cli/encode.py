@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gape.cli.options import option_name
+from gape.cli.options import complete_encoding, option_name
 
 _NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d)")
 
@@ -20,18 +20,51 @@ def encode(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="Edge list source,target[,weight][,graph] (csv, tsv, parquet); GraphML, GML; sparse matrix (npz, "
-            "mtx); PyG .pt; csv with a column smiles.",
+            help="Edge list source,target[,weight][,graph] (csv, tsv, parquet; `-` for standard input); two nodes per "
+            "line (txt, edgelist); GraphML, GML; sparse matrix (npz, mtx); PyG .pt; csv with a column smiles.",
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output file: .parquet, .csv, .npz or .npy.")],
-    encoding: Annotated[str, typer.Option("--encoding", "-e", help="Name of the encoding, see `gape encodings`.")],
-    seed: Annotated[int | None, typer.Option(help="Seed of encodings that draw random numbers.")] = None,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Output file: .parquet, .csv, .tsv, .csv.gz, .npz, .npy or .pt; `-` for csv on standard output.",
+        ),
+    ],
+    encoding: Annotated[
+        str,
+        typer.Option(
+            "--encoding",
+            "-e",
+            metavar="NAME",
+            help="Name of the encoding, see `gape encodings`.",
+            autocompletion=complete_encoding,
+        ),
+    ],
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of encodings that draw random numbers.")] = None,
     undirected: Annotated[bool, typer.Option("--undirected", help="Take every edge in both directions.")] = False,
+    unweighted: Annotated[
+        bool, typer.Option("--unweighted", help="Leave out edge weights; count repeated edges once.")
+    ] = False,
+    source_column: Annotated[
+        str | None, typer.Option("--source", metavar="COLUMN", help="Column of the edges' sources.")
+    ] = None,
+    target_column: Annotated[
+        str | None, typer.Option("--target", metavar="COLUMN", help="Column of the edges' targets.")
+    ] = None,
+    weight_column: Annotated[
+        str | None, typer.Option("--weight", metavar="COLUMN", help="Column of the edges' weights.")
+    ] = None,
+    graph_column: Annotated[
+        str | None, typer.Option("--graph", metavar="COLUMN", help="Column of the names of graphs.")
+    ] = None,
+    no_header: Annotated[bool, typer.Option("--no-header", help="The first line of a table is an edge.")] = False,
     cache: Annotated[bool, typer.Option(help="Reuse and store slow encodings; see `gape cache`.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no summary.")] = False,
 ) -> None:
-    """Encode the nodes of graphs. The settings of the encoding are options: --states 32 --damping 0.02.
+    """Encode the nodes of graphs. The settings of the encoding are options: --states 32 --damping 0.9.
 
     Example: gape encode graph.csv --encoding gape --states 32 -o pe.parquet
     """
@@ -42,16 +75,17 @@ def encode(
     known = settings_of(encoding)
     flags = {setting.name for setting in known if isinstance(setting.default, bool)}
     files, settings = split_arguments([source, *context.args], flags)
-    if len(files) != 1:
-        raise ValueError(f"expected one input file, got {' '.join(files) or 'none'}; see `gape encode --help`")
     options = {setting.name: option_name(setting.name) for setting in known}
     for name in settings:
         if name not in options:
+            command = [option for parameter in context.command.params for option in parameter.opts]
             raise ValueError(
                 f"no such option: {option_name(name)}; {encoding} has the settings {', '.join(options.values())} (see "
                 f"`gape encodings {encoding}`), and for the rest see `gape encode --help`"
-                f"{did_you_mean(option_name(name), options.values())}"
+                f"{did_you_mean(option_name(name), [*options.values(), *command])}"
             )
+    if len(files) != 1:
+        raise ValueError(f"expected one input file, got {' '.join(files) or 'none'}; see `gape encode --help`")
     notes = []
     if seed is not None:
         if any(setting.name == "seed" for setting in known):
@@ -63,6 +97,14 @@ def encode(
         output,
         encoding,
         make(encoding, **settings),
+        reading={
+            "source": source_column,
+            "target": target_column,
+            "weight": weight_column,
+            "graph": graph_column,
+            "header": not no_header,
+            "weighted": not unweighted,
+        },
         both_directions=undirected,
         cache=cache,
         quiet=quiet,

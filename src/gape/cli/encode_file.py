@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from gape.encodings.store import Store
 from gape.graph.graph import Graph
 from gape.io.named_graphs import NamedGraphs, undirected
 from gape.io.read import read_graphs
+from gape.io.text_table import STANDARD_STREAM
 from gape.io.write import check_output, output_files, write_encoding
 from gape.solvers.solution import AlgebraicOnlyWarning, SolveError, Status
 
@@ -32,6 +34,7 @@ def encode_file(
     name: str,
     encoding: Encoding,
     *,
+    reading: dict[str, Any],
     both_directions: bool,
     cache: bool,
     quiet: bool,
@@ -44,6 +47,7 @@ def encode_file(
         output: the file of encodings.
         name: of the encoding, for columns and messages.
         encoding: its settings.
+        reading: further arguments of :func:`read_graphs`.
         both_directions: take every edge in both directions.
         cache: reuse and store slow encodings.
         quiet: no progress bar and no summary.
@@ -56,11 +60,11 @@ def encode_file(
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
-        task = progress.add_task(f"reading {source.name}", total=None)
-        named = read_graphs(source)
+        task = progress.add_task(f"reading {source.name}, rows", total=None)
+        named = read_graphs(source, **reading, progress=lambda rows: progress.update(task, completed=rows))
         if both_directions:
             named = undirected(named)
-        progress.reset(task, description=f"encoding ({name})", total=named.graph.num_graphs)
+        progress.reset(task, description=f"encoding ({name}), graphs", total=named.graph.num_graphs)
         counts: Counter[Status] = Counter()
         found = []
         # The memory limit of pairs is for all graphs together, so they are encoded together.
@@ -127,17 +131,18 @@ def _print_summary(
     shape = " × ".join(map(str, ["n", "n", *each] if isinstance(values, Pairs) else [graph.num_nodes, *each]))
     graphs = "1 graph" if graph.num_graphs == 1 else f"{graph.num_graphs:,} graphs"
     nodes = "1 node" if graph.num_nodes == 1 else f"{graph.num_nodes:,} nodes"
-    typer.echo(f"{output}: {name}, {graphs}, {nodes}, {shape}")
+    say = partial(typer.echo, err=output == STANDARD_STREAM)
+    say(f"{output}: {name}, {graphs}, {nodes}, {shape}")
     for names in output_files(output)[1:]:
-        typer.echo(f"{names}: the names of the nodes, line by line")
+        say(f"{names}: the names of the nodes, line by line")
     if counts:
         # There are no other statuses here: a graph that could not be solved has ended the command.
-        typer.echo(
+        say(
             f"certificates: {counts[Status.RUN_SUM]:,} converged (sum over all runs), "
             f"{counts[Status.ALGEBRAIC]:,} algebraic only, {counts[Status.LEAST_SQUARES]:,} singular (least squares)"
         )
         if counts[Status.ALGEBRAIC]:
-            typer.echo(
+            say(
                 "algebraic only: the weights solve the equation, but the sum over runs diverges (ρ(μ)ρ(A) ≥ 1); if "
                 "the sum is what you want, lower --damping below 1/ρ(A), make it a fraction of that by --relative, or "
                 "walk on --matrix random_walk"

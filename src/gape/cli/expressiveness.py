@@ -24,13 +24,21 @@ def expressiveness(
     ] = None,
     encoding: Annotated[
         str | None,
-        typer.Option("--encoding", "-e", help="Encodings of the library, separated by commas: features in float64."),
+        typer.Option(
+            "--encoding",
+            "-e",
+            metavar="NAMES",
+            help="Encodings of the library, separated by commas: features in float64.",
+        ),
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value: a setting of all encodings of --encoding.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="key=value: a setting of all encodings of --encoding."),
     ] = None,
-    format_: Annotated[str, typer.Option("--format", help="text, markdown, csv or json.")] = "text",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table to a file.")] = None,
+    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="text, markdown, csv or json.")] = "text",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the table to a file.")
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Count the 400 pairs of graphs of BREC that encodings and Weisfeiler-Leman tests tell apart.

@@ -14,9 +14,12 @@ from gape.cli.options import needs
 def figure(
     name: Annotated[str, typer.Argument(metavar="NAME", help="rw-pprp or csl-labels.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A .png, .pdf or .html file. Default: all three in --folder.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="A .png, .pdf or .html file. Default: all three in --folder."
+        ),
     ] = None,
-    folder: Annotated[Path, typer.Option(help="Output folder, without --output.")] = Path("figures"),
+    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Output folder, without --output.")] = Path("figures"),
 ) -> None:
     """Draw a figure of the paper as PNG, PDF or HTML page.
 

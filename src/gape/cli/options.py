@@ -11,11 +11,11 @@ import typer
 
 DataDir = Annotated[
     Path | None,
-    typer.Option(exists=True, file_okay=False, help="Folder with real data. Default: $GAPE_DATA."),
+    typer.Option(exists=True, file_okay=False, metavar="FOLDER", help="Folder with real data. Default: $GAPE_DATA."),
 ]
 _RUNS, _RESULTS = Path("runs"), Path("results")
-Runs = Annotated[Path, typer.Option(help="Folder of the runs.")]
-Results = Annotated[Path, typer.Option(help="Folder of collected results.")]
+Runs = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the runs.")]
+Results = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of collected results.")]
 
 
 def check_folders(named: dict[str, Path]) -> None:
@@ -37,6 +37,17 @@ def option_name(setting: str) -> str:
     '--on-singular'
     """
     return f"--{setting.replace('_', '-')}"
+
+
+def complete_encoding(incomplete: str) -> list[str]:
+    """Complete the name of an encoding in the shell.
+
+    >>> complete_encoding("gape-ro")
+    ['gape-rooted']
+    """
+    from gape.encodings import registry
+
+    return [name for name in registry.names() if name.startswith(incomplete)]
 
 
 @contextmanager

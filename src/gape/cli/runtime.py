@@ -15,7 +15,9 @@ def runtime(
     quick: Annotated[bool, typer.Option("--quick", help="Small inputs: a check that it works, not a measurement.")] = (
         False
     ),
-    states: Annotated[list[int] | None, typer.Option(help="Number of states of GAPE; may be repeated.")] = None,
+    states: Annotated[
+        list[int] | None, typer.Option(metavar="K", help="Number of states of GAPE; may be repeated.")
+    ] = None,
 ) -> None:
     """Measure how long encodings take, and how long common implementations in SciPy, NumPy, PyG and NetworkX take."""
     from gape.experiments.runtime.measurement import main

@@ -25,18 +25,27 @@ def table(
         ),
     ] = "graph-performance",
     format_: Annotated[
-        str, typer.Option("--format", help="text, markdown, brief (Markdown, one line per row), latex or csv.")
+        str,
+        typer.Option(
+            "--format", metavar="FORMAT", help="text, markdown, brief (Markdown, one line per row), latex or csv."
+        ),
     ] = "text",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table to a file.")] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Also draw the figures, for tables of graph tasks: a .png, .pdf or .html file.")
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the table to a file.")
     ] = None,
-    task: Annotated[str | None, typer.Option(help="Columns, separated by commas.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Rows, separated by commas.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also draw the figures, for tables of graph tasks: a .png, .pdf or .html file."
+        ),
+    ] = None,
+    task: Annotated[str | None, typer.Option(metavar="TASKS", help="Columns, separated by commas.")] = None,
+    encoding: Annotated[str | None, typer.Option(metavar="NAMES", help="Rows, separated by commas.")] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
+            metavar="KEY=VALUE",
             help="\\[TASK:]key=value: show the runs with exactly these settings other than the paper's.",
         ),
     ] = None,

@@ -29,46 +29,64 @@ def _show_help(context: typer.Context) -> None:
 
 
 DataOption = Annotated[
-    str, typer.Option("--data", help="evbnews, iwslt15, or a folder with train, dev and test, each .en and .vi.")
+    str,
+    typer.Option(
+        "--data", metavar="NAME", help="evbnews, iwslt15, or a folder with train, dev and test, each .en and .vi."
+    ),
 ]
 LanguagesOption = Annotated[
-    str, typer.Option("--languages", help="File extensions in a folder, source and target, such as de-fr.")
+    str,
+    typer.Option("--languages", metavar="PAIR", help="File extensions in a folder, source and target, such as de-fr."),
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help="key=value: change a setting of the model or its training, such as pieces=2000."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="key=value: change a setting of the model or its training, such as pieces=2000.",
+    ),
 ]
 MinutesOption = Annotated[
     float | None,
-    typer.Option(min=0, help="Time limit per run: stop at the first validation after it; run again to resume."),
+    typer.Option(
+        min=0, metavar="MINUTES", help="Time limit per run: stop at the first validation after it; run again to resume."
+    ),
 ]
-PresetOption = Annotated[str, typer.Option("--preset", help="small (two CPU cores) or paper (a GPU).")]
-SeedOption = Annotated[int, typer.Option(help="Seed of weights, dropout, GAPE's automaton and the order of batches.")]
-ThreadsOption = Annotated[int | None, typer.Option(min=1, help="CPU threads. Default: PyTorch's choice.")]
+PresetOption = Annotated[str, typer.Option("--preset", metavar="NAME", help="small (two CPU cores) or paper (a GPU).")]
+SeedOption = Annotated[
+    int, typer.Option(metavar="N", help="Seed of weights, dropout, GAPE's automaton and the order of batches.")
+]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, metavar="N", help="CPU threads. Default: PyTorch's choice.")]
 EmptyOption = Annotated[bool, typer.Option("--drop-empty", help="Drop training pairs with an empty side.")]
 
 
 @translate.command()
 @needs("mt")
 def train(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder of the run.")],
     encoding: Annotated[
         str,
         typer.Option(
             "--encoding",
             "-e",
+            metavar="NAMES",
             help="sinusoidal, gape, none, rw, lape-p, lape-c, lape-c10k, sa, spd+c, sinusoidal-automaton.",
         ),
     ] = "gape",
     preset: PresetOption = "small",
     data: DataOption = "evbnews",
     languages: LanguagesOption = "en-vi",
-    steps: Annotated[int | None, typer.Option(help="Number of updates. Default: the preset's epochs.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of updates. Default: the preset's epochs.")
+    ] = None,
     set_: SetOption = None,
     minutes: MinutesOption = None,
     after: Annotated[
         Path | None,
-        typer.Option(help="Continue from this complete run, which has fewer steps and otherwise equal settings."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Continue from this complete run, which has fewer steps and otherwise equal settings.",
+        ),
     ] = None,
     seed: SeedOption = 147,
     threads: ThreadsOption = None,
@@ -103,7 +121,9 @@ def train(
 def score(
     hypotheses: Annotated[Path, typer.Argument(help="Translations, tokenised, one per line; plain or .xz.")],
     references: Annotated[Path, typer.Argument(help="References, tokenised, one per line; plain or .xz.")],
-    raw: Annotated[Path | None, typer.Option(help="Untokenised references, for the detokenised score.")] = None,
+    raw: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Untokenised references, for the detokenised score.")
+    ] = None,
 ) -> None:
     """Compute BLEU of translations with sacrebleu's signatures: lower-cased (the paper's metric), cased, detokenised.
 
@@ -127,14 +147,15 @@ def score(
 def run(
     model: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run of `gape translate train`.")],
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="Tokenised sentences, one per line; plain or .xz.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="File of the translations.")],
-    beam: Annotated[int, typer.Option(help="Beam size.")] = 4,
-    length_penalty: Annotated[float, typer.Option(help="α of GNMT's length penalty.")] = 0.6,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File of the translations.")],
+    beam: Annotated[int, typer.Option(metavar="N", help="Beam size.")] = 4,
+    length_penalty: Annotated[float, typer.Option(metavar="NUMBER", help="α of GNMT's length penalty.")] = 0.6,
     positions: Annotated[
         str | None,
         typer.Option(
+            metavar="NAME",
             help="Replace the trained encoding by one without learned parameters. A model trained with sinusoidal "
-            "gives the same translations with sinusoidal-automaton (Proposition 1)."
+            "gives the same translations with sinusoidal-automaton (Proposition 1).",
         ),
     ] = None,
     threads: ThreadsOption = None,
@@ -177,13 +198,15 @@ def run(
 @translate.command()
 @needs("mt")
 def rows(
-    steps: Annotated[int, typer.Option(help="Number of updates per run.")],
+    steps: Annotated[int, typer.Option(metavar="N", help="Number of updates per run.")],
     encoding: Annotated[
-        str | None, typer.Option("--encoding", "-e", help="Rows, separated by commas. Default: all nine.")
+        str | None,
+        typer.Option("--encoding", "-e", metavar="NAMES", help="Rows, separated by commas. Default: all nine."),
     ] = None,
     minutes: MinutesOption = None,
     after: Annotated[
-        int | None, typer.Option(help="Continue from the rows of this many steps instead of starting again.")
+        int | None,
+        typer.Option(metavar="FOLDER", help="Continue from the rows of this many steps instead of starting again."),
     ] = None,
     preset: PresetOption = "small",
     data: DataOption = "evbnews",
@@ -192,10 +215,13 @@ def rows(
     seed: SeedOption = 147,
     threads: ThreadsOption = 1,
     drop_empty: EmptyOption = False,
-    out: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs-translation"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the runs.")] = Path("runs-translation"),
     results: Annotated[
         Path | None,
-        typer.Option(help="File of the results. Default: results/translation.jsonl; in --out for a folder of text."),
+        typer.Option(
+            metavar="FOLDER",
+            help="File of the results. Default: results/translation.jsonl; in --out for a folder of text.",
+        ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:

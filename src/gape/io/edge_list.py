@@ -1,9 +1,11 @@
-"""Edge lists: tables with the columns ``source,target[,weight][,graph]``, as csv, tsv or parquet."""
+"""Edge lists: tables with the columns ``source,target[,weight][,graph]``, and lines of two nodes."""
 
 from __future__ import annotations
 
+import ast
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,26 +13,101 @@ from typing import Any
 import numpy as np
 import torch
 
+from gape._internal.validation import did_you_mean
 from gape.graph.graph import Graph
 from gape.io.named_graphs import NamedGraphs, as_names
 from gape.io.text_table import BadRows
 
-COLUMNS = ("source", "target", "weight", "graph")
+#: Column names that are understood without being asked for, in any case; source and target go together.
+_ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
+_WEIGHTS, _GRAPHS = ("weight", "edge_weight"), ("graph", "graph_id")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns of an edge list; those that are ``None`` are found by their usual names.
+
+    Args:
+        source, target: the ends of an edge: ``source,target``, ``src,dst``, ``from,to`` or ``u,v``.
+        weight: ``weight`` or ``edge_weight``.
+        graph: ``graph`` or ``graph_id``.
+        header: False if the file's first line is an edge: its columns are source, target and perhaps weight.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    graph: str | None = None
+    header: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.header and self.named:
+            raise ValueError(f"without a header columns have no names, got {', '.join(self.named)}; give one or other")
+
+    @property
+    def named(self) -> list[str]:
+        """The columns asked for by name."""
+        return [name for name in (self.source, self.target, self.weight, self.graph) if name is not None]
+
+    def finds_ends(self, header: Sequence[str]) -> bool:
+        """Return whether a table with this header is an edge list."""
+        return bool(self.source or self.target or _usual_ends([name.lower() for name in header]))
+
+    def find(self, path: Path, header: Sequence[str]) -> dict[str, int]:
+        """Index of the columns source, target and, where they are, weight and graph; raise if there is none."""
+        if len(set(header)) != len(header):
+            raise ValueError(f"{path} has a column twice: {','.join(header)}")
+        for name in self.named:
+            if name not in header:
+                raise ValueError(
+                    f"{path} has no column {name!r}; it has {','.join(header)}{did_you_mean(name, header)}"
+                )
+        lower = [name.lower() for name in header]
+        ends = _usual_ends(lower) or ("source", "target")
+        usual = {"source": (ends[0],), "target": (ends[1],), "weight": _WEIGHTS, "graph": _GRAPHS}
+        found = {}
+        for role, names in usual.items():
+            asked = getattr(self, role)
+            if asked is not None:
+                found[role] = header.index(asked)
+            elif known := [name for name in names if name in lower]:
+                found[role] = lower.index(known[0])
+        missing = [role for role in ("source", "target") if role not in found]
+        if missing:
+            raise ValueError(_no_ends(path, header, missing))
+        return found
+
+
+def _usual_ends(lower: Sequence[str]) -> tuple[str, str] | None:
+    return next((pair for pair in _ENDS if pair[0] in lower and pair[1] in lower), None)
+
+
+def _no_ends(path: Path, header: Sequence[str], missing: Sequence[str]) -> str:
+    if all(_number(value) is not None for value in header):
+        return (
+            f"{path} has no header: its first line is {','.join(header)}. Name the columns there, such as "
+            "source,target, or say that there are no names: --no-header, header=False"
+        )
+    return (
+        f"{path} has the columns {','.join(header)}; an edge list needs source,target and may have weight and graph, "
+        f"and molecules need a column smiles in a text file (its first line names the columns); "
+        f"{' and '.join(missing)} not found: name the columns by --source and --target"
+    )
 
 
 def edge_list(
     path: Path,
-    header: list[str],
+    header: Sequence[str],
     rows: Iterable[tuple[int, list[Any]]],
-    others: Iterable[str] = (),
+    columns: Columns | None = None,
     unit: str = "line",
 ) -> NamedGraphs:
-    """Build graphs from rows ``source``, ``target``.
+    """Build graphs from the rows of a table with these columns.
 
     Nodes and graphs are ordered by their names if these are whole numbers, otherwise by first occurrence. An edge list
-    has no isolated nodes. ``others`` names columns of the file that are not in ``header``.
+    has no isolated nodes.
     """
-    place = _column_index(path, header)
+    place = (columns or Columns()).find(path, header)
     bad = BadRows(path, unit)
     ends: list[Any] = []
     graphs: list[Any] = []
@@ -59,12 +136,60 @@ def edge_list(
     bad.stop_if_any()
     if not ends:
         raise ValueError(f"{path} holds no edges: it has no rows")
-    ignored = [*(name for name in header if name not in COLUMNS), *others]
+    ignored = [name for i, name in enumerate(header) if i not in place.values()]
     notes = (f"columns not read: {', '.join(ignored)}",) if ignored else ()
     return _assemble(ends, graphs if "graph" in place else None, weights if "weight" in place else None, notes)
 
 
-def parquet_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[Any]]], list[str]]:
+def headless(
+    path: Path, first: list[str], rows: Iterator[tuple[int, list[str]]]
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """Give a table without column names its names, by the number of values of its first row."""
+    names = ["source", "target", "weight", "graph"]
+    if not 2 <= len(first) <= len(names):
+        raise ValueError(f"{path}: expected source, target and perhaps weight and graph, got {','.join(first)!r}")
+    return names[: len(first)], chain([(1, first)], rows)
+
+
+def word_list(path: Path, rows: Iterator[tuple[int, list[str]]], columns: Columns | None = None) -> NamedGraphs:
+    """Build a graph from lines of two nodes and perhaps a weight, as SNAP and NetworkX write them.
+
+    NetworkX writes the attributes of an edge as a dict; ``weight`` is taken from it. A first line of column names is
+    recognised by the usual names.
+    """
+    columns = columns or Columns()
+    start = next(rows, None)
+    if start is None:
+        raise ValueError(f"{path} holds no edges: it has no rows but comments")
+    line, first = start
+    if columns.named or (columns.header and tuple(word.lower() for word in first[:2]) in _ENDS):
+        return edge_list(path, first, rows, columns)
+    if len(first) < 2:
+        raise ValueError(f"{path}: line {line} is {first[0]!r}, expected two nodes and perhaps a weight")
+    if first[2:] and first[2].startswith("{"):
+        weighted = "weight" in first[2]
+        header = ["source", "target", "weight"][: 2 + weighted]
+        every = ((number, _attributes(row, weighted)) for number, row in chain([start], rows))
+        return edge_list(path, header, every)
+    return edge_list(path, ["source", "target", "weight"][: len(first)], chain([start], rows))
+
+
+def _attributes(row: list[str], weighted: bool) -> list[Any]:
+    """Replace the attributes of an edge, a dict as text, by its weight; 1 where there is none."""
+    if not row[2:]:
+        return row
+    try:
+        attributes = ast.literal_eval(row[2])
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        attributes = None
+    if not isinstance(attributes, dict):
+        return [*row, "no attributes"]  # a row too long, which the reader of rows reports
+    return [*row[:2], attributes.get("weight", 1.0)] if weighted else row[:2]
+
+
+def parquet_table(
+    path: Path, columns: Columns | None = None
+) -> tuple[list[str], Iterator[tuple[int, list[Any]]], list[str]]:
     """Return the edge-list columns of a parquet file, its rows counted from 1, and the names of other columns."""
     try:
         import pyarrow
@@ -73,14 +198,15 @@ def parquet_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[Any]]
         raise ImportError("reading parquet needs PyArrow: pip install 'gape[cli]'") from error
     try:
         file = pyarrow.parquet.ParquetFile(path)
-        _column_index(path, file.schema_arrow.names)
-        header = [name for name in file.schema_arrow.names if name in COLUMNS]
+        names = file.schema_arrow.names
+        place = (columns or Columns()).find(path, names)
+        header = [names[i] for i in sorted(place.values())]
         table = file.read(columns=header)
     except pyarrow.ArrowException as error:
         raise ValueError(f"{path} cannot be read as parquet: {error}") from error
-    columns = [_values(path, name, table.column(name)) for name in header]
-    others = [name for name in file.schema_arrow.names if name not in COLUMNS]
-    return header, ((i, list(row)) for i, row in enumerate(zip(*columns, strict=True), start=1)), others
+    values = [_values(path, name, table.column(name)) for name in header]
+    others = [name for name in names if name not in header]
+    return header, ((i, list(row)) for i, row in enumerate(zip(*values, strict=True), start=1)), others
 
 
 def _values(path: Path, name: str, column: Any) -> list[Any]:
@@ -93,19 +219,6 @@ def _values(path: Path, name: str, column: Any) -> list[Any]:
         return [value.decode() if isinstance(value, bytes) else value for value in column.to_pylist()]
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: column {name} is {column.type}, expected text or numbers: {error}") from error
-
-
-def _column_index(path: Path, header: list[str]) -> dict[str, int]:
-    missing = [name for name in ("source", "target") if name not in header]
-    if missing:
-        raise ValueError(
-            f"{path} has the columns {','.join(header)}; an edge list needs source,target and may have weight and "
-            f"graph, and molecules need a column smiles in a text file (its first line names the columns); "
-            f"{' and '.join(missing)} not found"
-        )
-    if len(set(header)) != len(header):
-        raise ValueError(f"{path} has a column twice: {','.join(header)}")
-    return {name: header.index(name) for name in COLUMNS if name in header}
 
 
 def _missing(value: Any) -> bool:

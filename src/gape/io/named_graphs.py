@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,32 @@ def as_names(values: Sequence[Any]) -> NDArray[Any]:
     return np.array([str(value) for value in values], dtype=np.str_)
 
 
+def unweighted(named: NamedGraphs) -> NamedGraphs:
+    """Leave out edge weights, and keep one of repeated edges.
+
+    Example:
+        >>> twice = numbered(Graph.from_edges([(0, 1), (0, 1)], edge_weight=[2.0, 3.0]))
+        >>> unweighted(twice).graph
+        Graph(graphs=1, nodes=2, edges=1, directed)
+    """
+    graph = named.graph
+    edges = torch.unique(graph.edge_index, dim=1)
+    return replace(named, graph=Graph(edges, graph.num_nodes, labels=graph.labels, ptr=graph.ptr))
+
+
+def note_weights(named: NamedGraphs, *, unasked: bool) -> NamedGraphs:
+    """Add notes on weights that a user may not have in mind: of repeated edges, and those not asked for."""
+    notes, graph = list(named.notes), named.graph
+    if unasked and graph.edge_weight is not None:
+        notes.append("the file's edge weights are used; --unweighted leaves them out")
+    source, target = graph.edge_index
+    repeated = graph.num_edges - len(torch.unique(source * graph.num_nodes + target))
+    if repeated:
+        edges = "1 edge is repeated" if repeated == 1 else f"{repeated:,} edges are repeated"
+        notes.append(f"{edges}, and weights of repeated edges add up; --unweighted counts every edge once")
+    return replace(named, notes=tuple(notes))
+
+
 def undirected(named: NamedGraphs) -> NamedGraphs:
     """Add the reverse of every edge.
 
@@ -102,4 +128,4 @@ def undirected(named: NamedGraphs) -> NamedGraphs:
     weighted = graph.edge_weight is not None or not bool((both == 1).all())
     edges = torch.stack([everything // n, everything % n])
     made = Graph(edges, n, edge_weight=both if weighted else None, labels=graph.labels, ptr=graph.ptr)
-    return NamedGraphs(made, named.nodes, named.graphs, named.notes)
+    return replace(named, graph=made)

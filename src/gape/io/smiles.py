@@ -58,6 +58,6 @@ def rdkit() -> Any:
     try:
         from rdkit import Chem, RDLogger
     except ImportError as error:
-        raise ImportError("reading SMILES needs RDKit: pip install 'gape[bench]'") from error
+        raise ImportError("reading SMILES needs RDKit: pip install 'gape[smiles]'") from error
     RDLogger.DisableLog("rdApp.*")  # type: ignore[attr-defined]
     return Chem

@@ -1,31 +1,37 @@
-"""Write encodings with the names of their nodes, as parquet, csv, npz or npy."""
+"""Write encodings with the names of their nodes: parquet, csv, tsv, npz, npy, pt, or csv to standard output."""
 
 from __future__ import annotations
 
+import gzip
 import os
-from collections.abc import Callable
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from gape._internal.files import check_writable, replacing
 from gape.encodings.pairs import Pairs
 from gape.io.named_graphs import NamedGraphs
+from gape.io.text_table import STANDARD_STREAM
 
-ENDINGS = (".parquet", ".csv", ".npz", ".npy")
+ENDINGS = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".npz", ".npy", ".pt")
 
 
 def check_output(path: str | os.PathLike[str], pairwise: bool) -> None:
     """Raise if :func:`write_encoding` could not write to ``path``; call it before computing anything."""
     path = Path(path)
-    if path.suffix not in ENDINGS:
-        raise ValueError(f"{path}: cannot write files with extension {path.suffix!r}; known are {', '.join(ENDINGS)}")
-    if pairwise and path.suffix != ".npz":
+    if path == STANDARD_STREAM:
+        return
+    ending = _ending(path)
+    if ending not in ENDINGS:
+        raise ValueError(f"{path}: cannot write files with extension {ending!r}; known are {', '.join(ENDINGS)}")
+    if pairwise and ending == ".npy":
         raise ValueError(
-            f"{path}: this encoding has one value per pair of nodes, which {path.suffix} files cannot hold; "
-            "write it to a .npz file"
+            f"{path}: this encoding has one value per pair of nodes, which {ending} files cannot hold; "
+            "write it to a .npz file, or as a table of pairs to .parquet"
         )
     for file in output_files(path):
         check_writable(file)
@@ -40,6 +46,11 @@ def check_output(path: str | os.PathLike[str], pairwise: bool) -> None:
 def output_files(path: Path) -> list[Path]:
     """Return all files that :func:`write_encoding` writes for ``path``, itself first."""
     return [path, path.with_suffix(".nodes.csv")] if path.suffix == ".npy" else [path]
+
+
+def _ending(path: Path) -> str:
+    """Return the extension, with that of the packed file if it is packed."""
+    return "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
 
 
 def _is_names(path: Path) -> bool:
@@ -57,39 +68,50 @@ def write_encoding(
     extension     content
     ============  =====================================================================================================
     ``.parquet``  columns ``graph`` (if the graphs have names), ``node``, ``{name}_0``, ``{name}_1``, …; the settings
-                  are in the schema's metadata
-    ``.csv``      the same columns
+                  are in the schema's metadata. Encodings of pairs: ``source`` and ``target`` in place of ``node``,
+                  one row per ordered pair
+    ``.csv``      the same columns; also ``.tsv``, ``.csv.gz``, ``.tsv.gz``, and ``-`` for standard output
     ``.npz``      arrays ``encoding`` ``[num_nodes, k]``, ``node``, ``graph``, ``ptr`` and ``settings``. Encodings of
                   pairs: ``encoding`` ``[n, n, …]`` for one graph; for many, flat ``[Σ n², …]`` with ``matrix_ptr``,
                   where graph ``i`` is ``encoding[matrix_ptr[i]:matrix_ptr[i + 1]].reshape(n, n, …)``
+    ``.pt``       a dict of the same, tensors and lists of names, for ``torch.load(path, weights_only=True)``
     ``.npy``      the array ``[num_nodes, k]``; names go to a second file, ``….nodes.csv``, line by line
     ============  =====================================================================================================
 
     Args:
         path: the file.
-        values: ``[num_nodes, k]`` or ``[num_nodes, k, c]``, or :class:`Pairs` for ``.npz``.
+        values: ``[num_nodes, k]`` or ``[num_nodes, k, c]``, or :class:`Pairs`.
         named: the graphs that were encoded.
         name: start of the columns' names.
-        settings: complete description of the encoding, kept in parquet and npz files.
+        settings: complete description of the encoding, kept in parquet, npz and pt files.
     """
     path = Path(path)
     check_output(path, isinstance(values, Pairs))
-    if path.suffix == ".npy" and isinstance(values, Tensor):
+    ending = _ending(path)
+    if path == STANDARD_STREAM:
+        _write_csv(sys.stdout.buffer, _columns(values, named, name), ",")
+        sys.stdout.buffer.flush()
+    elif ending == ".npy" and isinstance(values, Tensor):
         # Both are complete before either is renamed.
         with replacing(output_files(path)[1]) as names, replacing(path) as numbers:
             _csv(names, _name_columns(named))
             _npy(numbers, values.cpu().numpy())
-    elif path.suffix == ".npz":
-        _replace(path, lambda file: _npz(file, values, named, settings))
-    elif isinstance(values, Tensor):
-        columns = _name_columns(named) | _value_columns(values, name)
-        write = _parquet if path.suffix == ".parquet" else _csv
-        _replace(path, lambda file: write(file, columns, settings))
+    else:
+        with replacing(path) as file:
+            if ending == ".npz":
+                _npz(file, values, named, settings)
+            elif ending == ".pt":
+                _pt(file, values, named, settings)
+            elif ending == ".parquet":
+                _parquet(file, _columns(values, named, name), settings)
+            else:
+                _csv(file, _columns(values, named, name), ending)
 
 
-def _replace(path: Path, write: Callable[[Path], None]) -> None:
-    with replacing(path) as temporary:
-        write(temporary)
+def _columns(values: Tensor | Pairs, named: NamedGraphs, name: str) -> dict[str, Any]:
+    if isinstance(values, Tensor):
+        return _name_columns(named) | _value_columns(values, name)
+    return _pair_columns(named) | _value_columns(values.values, name)
 
 
 def _name_columns(named: NamedGraphs) -> dict[str, Any]:
@@ -97,9 +119,29 @@ def _name_columns(named: NamedGraphs) -> dict[str, Any]:
     return {"node": named.nodes} if of_node is None else {"graph": of_node, "node": named.nodes}
 
 
+def _pair_columns(named: NamedGraphs) -> dict[str, Any]:
+    """The names of both nodes of every pair, row by row of each graph's matrix."""
+    sizes = named.graph.sizes.cpu().numpy()
+    starts = named.graph.ptr[:-1].cpu().numpy()
+    rows = [start + np.arange(size) for start, size in zip(starts, sizes, strict=True)]
+    source = np.concatenate([np.repeat(row, len(row)) for row in rows]) if rows else np.empty(0, np.int64)
+    target = np.concatenate([np.tile(row, len(row)) for row in rows]) if rows else np.empty(0, np.int64)
+    ends = {"source": named.nodes[source], "target": named.nodes[target]}
+    return ends if named.graphs is None else {"graph": np.repeat(named.graphs, sizes**2), **ends}
+
+
 def _value_columns(values: Tensor, name: str) -> dict[str, Any]:
     array = values.cpu().numpy()
     return {"_".join([name, *map(str, place)]): array[:, *place] for place in np.ndindex(*array.shape[1:])}
+
+
+def _arrays(values: Tensor | Pairs, named: NamedGraphs) -> dict[str, Any]:
+    arrays = _name_columns(named) | {"ptr": named.graph.ptr.cpu().numpy()}
+    if isinstance(values, Tensor):
+        return arrays | {"encoding": values.cpu().numpy()}
+    if named.graphs is None:
+        return arrays | {"encoding": values.matrices()[0].cpu().numpy()}
+    return arrays | {"encoding": values.values.cpu().numpy(), "matrix_ptr": values.ptr.cpu().numpy()}
 
 
 def _npy(file: Path, array: Any) -> None:
@@ -108,15 +150,16 @@ def _npy(file: Path, array: Any) -> None:
 
 
 def _npz(file: Path, values: Tensor | Pairs, named: NamedGraphs, settings: str) -> None:
-    arrays = _name_columns(named) | {"ptr": named.graph.ptr.cpu().numpy(), "settings": np.array(settings)}
-    if isinstance(values, Tensor):
-        arrays["encoding"] = values.cpu().numpy()
-    elif named.graphs is None:
-        arrays["encoding"] = values.matrices()[0].cpu().numpy()
-    else:
-        arrays |= {"encoding": values.values.cpu().numpy(), "matrix_ptr": values.ptr.cpu().numpy()}
     with open(file, "wb") as out:
-        np.savez(out, **arrays)
+        np.savez(out, **_arrays(values, named), settings=np.array(settings))
+
+
+def _pt(file: Path, values: Tensor | Pairs, named: NamedGraphs, settings: str) -> None:
+    held = {
+        key: array.tolist() if array.dtype.kind == "U" else torch.from_numpy(np.ascontiguousarray(array))
+        for key, array in _arrays(values, named).items()
+    }
+    torch.save({**held, "settings": settings}, file)
 
 
 def _parquet(file: Path, columns: dict[str, Any], settings: str = "") -> None:
@@ -125,13 +168,22 @@ def _parquet(file: Path, columns: dict[str, Any], settings: str = "") -> None:
     arrow.parquet.write_table(table, file)
 
 
-def _csv(file: Path, columns: dict[str, Any], settings: str = "") -> None:
-    arrow = _pyarrow()
-    plain = arrow.csv.WriteOptions(include_header=False, quoting_style="needed")
+def _csv(file: Path, columns: dict[str, Any], ending: str = ".csv") -> None:
+    delimiter = "\t" if ending.startswith(".tsv") else ","
     with open(file, "wb") as out:
-        # PyArrow would put the header in quotation marks. These names need none.
-        out.write((",".join(columns) + "\n").encode())
-        arrow.csv.write_csv(arrow.table(columns), out, plain)
+        if not ending.endswith(".gz"):
+            _write_csv(out, columns, delimiter)
+            return
+        with gzip.GzipFile(fileobj=out, mode="wb", filename="", mtime=0) as packed:  # the same bytes every time
+            _write_csv(packed, columns, delimiter)
+
+
+def _write_csv(out: BinaryIO | gzip.GzipFile, columns: dict[str, Any], delimiter: str) -> None:
+    arrow = _pyarrow()
+    plain = arrow.csv.WriteOptions(include_header=False, quoting_style="needed", delimiter=delimiter)
+    # PyArrow would put the header in quotation marks. These names need none.
+    out.write((delimiter.join(columns) + "\n").encode())
+    arrow.csv.write_csv(arrow.table(columns), out, plain)
 
 
 def _pyarrow() -> Any:
@@ -140,5 +192,5 @@ def _pyarrow() -> Any:
         import pyarrow.csv
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError("writing parquet and csv needs PyArrow: pip install 'gape[cli]'") from error
+        raise ImportError("writing parquet, csv and tsv needs PyArrow: pip install 'gape[cli]'") from error
     return pyarrow

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gape import data, encodings
+from gape._internal.validation import did_you_mean
 from gape.experiments.graph_tasks.registry import find_row, learned
 from gape.experiments.graph_tasks.settings import Settings, current_names, override
 from gape.experiments.runs.settings import describe_changes
@@ -78,7 +79,7 @@ def task_protocol(task: str) -> TaskProtocol:
     0.0007
     """
     if task not in TASKS:
-        raise ValueError(f"there is no task {task!r}; there are {', '.join(TASKS)}")
+        raise ValueError(f"there is no task {task!r}; there are {', '.join(TASKS)}{did_you_mean(task, TASKS)}")
     return TASKS[task]
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gape import data
-from gape._internal.validation import parse_setting
+from gape._internal.validation import did_you_mean, parse_setting
 from gape.experiments.graph_tasks.registry import setting_types
 from gape.experiments.runs.settings import value_text
 
@@ -127,7 +127,8 @@ def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
         elif key in _plain_keys():
             changes[key] = parse_setting(text, hints[key], key)
         else:
-            raise ValueError(f"there is no setting {key!r}; there are {', '.join(_known_keys(settings))}")
+            known = _known_keys(settings)
+            raise ValueError(f"there is no setting {key!r}; there are {', '.join(known)}{did_you_mean(key, known)}")
     return replace(settings, **changes)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gape._internal.validation import did_you_mean
 from gape.data import Cycles
 from gape.data.csl import NODES, circular_skip_link
 from gape.encodings import GAPE, make
@@ -95,7 +96,7 @@ def write_figure(name: str, path: Path | None = None, folder: Path = Path("figur
     ValueError: there is no figure 'mona-lisa'; there are rw-pprp, csl-labels
     """
     if name not in FIGURES:
-        raise ValueError(f"there is no figure {name!r}; there are {', '.join(FIGURES)}")
+        raise ValueError(f"there is no figure {name!r}; there are {', '.join(FIGURES)}{did_you_mean(name, FIGURES)}")
     if path is None:
         folder.mkdir(parents=True, exist_ok=True)
     paths = [path] if path is not None else [folder / f"{name}{suffix}" for suffix in SUFFIXES]

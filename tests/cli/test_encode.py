@@ -163,7 +163,7 @@ def test_a_seed_where_none_is_needed_is_mentioned(capsys, folder):
         ),
         (("friends.csv", "-e", "gape", "--stats", "3", "-o", "pe.csv"), "did you mean '--states'?"),
         (("friends.csv", "-e", "gpae", "-o", "pe.csv"), "did you mean 'gape'?"),
-        (("friends.csv", "-e", "rrwp", "-o", "pe.csv"), "write it to a .npz file"),
+        (("friends.csv", "-e", "rrwp", "-o", "pe.npy"), "write it to a .npz file"),
         (
             ("friends.csv", "-e", "gape", "--states", "few", "-o", "pe.csv"),
             "gape: states must be a whole number, got 'few'",

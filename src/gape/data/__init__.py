@@ -6,6 +6,7 @@ from gape.data.csl import CSL
 from gape.data.cycles import Cycles
 from gape.data.cycles_v import CyclesV
 from gape.data.dataset import GraphDataset, Split, Task
+from gape.data.diamonds import Diamonds
 from gape.data.directed_cycles import DirectedCycles
 from gape.data.flat import FlatGraphs
 from gape.data.pcqm4mv2 import ATOM_CATEGORIES, PCQM4Mv2
@@ -13,6 +14,7 @@ from gape.data.planar import Planar
 from gape.data.qm9 import QM9
 from gape.data.registry import check, load, names, options, setting_types, settings_of, task_of
 from gape.data.sbm import Cluster, Pattern
+from gape.data.typed_walks import TypedWalks
 from gape.data.zinc import Zinc
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "Cluster",
     "Cycles",
     "CyclesV",
+    "Diamonds",
     "DirectedCycles",
     "FlatGraphs",
     "GraphDataset",
@@ -31,6 +34,7 @@ __all__ = [
     "Planar",
     "Split",
     "Task",
+    "TypedWalks",
     "Zinc",
     "check",
     "edge_count_baseline",

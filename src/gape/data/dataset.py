@@ -32,6 +32,7 @@ class Task:
         num_classes: number of classes; 0 for a regression.
         node_categories: number of categories per column of ``x`` if ``x`` holds categories, which a model embeds.
             Empty if ``x`` is real-valued, such as the constant 1; then a model applies a linear map.
+        edge_categories: number of edge types if ``edge_attr`` holds one per edge and encodings may read it.
 
     Example:
         >>> zinc = Task("zinc", level="graph", metric="mae", num_classes=0, node_categories=(28,))
@@ -44,6 +45,7 @@ class Task:
     metric: MetricName
     num_classes: int
     node_categories: tuple[int, ...] = ()
+    edge_categories: int = 0
 
     def __post_init__(self) -> None:
         if self.level not in ("graph", "node"):
@@ -59,6 +61,8 @@ class Task:
             )
         if any(size < 1 for size in self.node_categories):
             raise ValueError(f"node_categories must all be at least 1, got {self.node_categories}")
+        if self.edge_categories < 0:
+            raise ValueError(f"edge_categories must be at least 0, got {self.edge_categories}")
 
     @property
     def key(self) -> str:

@@ -11,11 +11,13 @@ from gape.data.csl import CSL
 from gape.data.cycles import Cycles
 from gape.data.cycles_v import CyclesV
 from gape.data.dataset import GraphDataset, Task
+from gape.data.diamonds import Diamonds
 from gape.data.directed_cycles import DirectedCycles
 from gape.data.pcqm4mv2 import PCQM4Mv2
 from gape.data.planar import Planar
 from gape.data.qm9 import QM9
 from gape.data.sbm import Cluster, Pattern
+from gape.data.typed_walks import TypedWalks
 from gape.data.zinc import Zinc
 
 DATASETS: dict[str, Any] = {
@@ -29,6 +31,8 @@ DATASETS: dict[str, Any] = {
     "pcqm4mv2": PCQM4Mv2,
     "qm9-20k": QM9,
     "directed-cycles": DirectedCycles,
+    "diamonds": Diamonds,
+    "typed-walks": TypedWalks,
     "brec": BREC,
 }
 

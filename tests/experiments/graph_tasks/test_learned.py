@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 
+from gape.data import task_of
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.protocol import settings, settings_record
 from gape.experiments.graph_tasks.registry import LEARNED, find_row, learned, row_names
@@ -24,9 +25,10 @@ def test_every_learnable_encoding_is_a_row(name):
 
 @pytest.mark.parametrize("name", LEARNED)
 def test_its_automaton_gets_gradients_from_the_loss(name, tiny):
-    encoded = encoded_dataset(settings("cycles", name, overrides=tiny))
+    chosen = settings("typed-walks" if "edge" in name else "cycles", name, overrides={**tiny, "hidden": "32"})
+    encoded = encoded_dataset(chosen)
     torch.manual_seed(0)
-    network = build_network(settings("cycles", name, overrides=tiny), encoded)
+    network = build_network(chosen, encoded)
     batch = encoded.batch(torch.arange(4))
     pattern = network.pattern(batch.edge_index, batch.batch, batch.num_graphs)
     network.encoding.fit_scaling([(batch.encoding, pattern)])
@@ -51,6 +53,31 @@ def test_pairs_are_a_bias_of_the_models_heads(tiny):
     network(batch.x, batch.edge_index, batch.batch, batch.encoding).sum().backward()
     assert network.encoding.layers[0].out_channels == chosen.heads
     assert network.encoding.layers[0].machine.initial.grad.any()
+
+
+def test_a_pair_bias_between_neighbours_depends_on_the_pair(tiny):
+    chosen = settings("cycles", "gape-learned-pair-rw", overrides=tiny)
+    encoded = encoded_dataset(chosen)
+    network, batch = build_network(chosen, encoded), encoded.batch(torch.arange(4))
+    pattern = network.pattern(batch.edge_index, batch.batch, batch.num_graphs)
+    bias = network.encoding.bias(batch.encoding, pattern)
+    assert bias.shape == (batch.edge_index.shape[1], chosen.heads)  # neighbours only
+    # Against powers of the walk matrix, computed here.
+    degree = torch.bincount(batch.edge_index[0], minlength=len(batch.x))
+    walk = torch.zeros(len(degree), len(degree)).index_put(tuple(batch.edge_index), 1 / degree[batch.edge_index[0]])
+    layer = network.encoding.layers[0]
+    automaton, weight = layer.machine.automaton, layer.linear.weight.double().reshape(chosen.heads, layer.length, -1)
+    run, power, expected = automaton.initial.T, torch.eye(len(walk)), torch.zeros(len(walk), len(walk), chosen.heads)
+    for t in range(layer.length):
+        run, power = run @ automaton.transition, power @ walk
+        expected = expected + power[..., None] * (run @ weight[:, t].T)
+    source, target = pattern.pairs
+    torch.testing.assert_close(bias, expected[source, target].to(bias.dtype), rtol=1e-3, atol=1e-5)
+
+
+def test_transitions_by_edge_type_need_edge_types():
+    with pytest.raises(ValueError, match="need a task whose edges have types, such as typed-walks"):
+        Cell("cycles", "gape-learned-edge-typed")
 
 
 def test_a_fixed_automaton_is_the_ablation_of_learning(tiny):
@@ -140,4 +167,5 @@ def test_every_learned_row_of_a_table_is_a_model_that_can_be_built(name):
             cell = Cell(column.task, row.encoding, overrides={**column.overrides, **row.overrides})
             if find_row(row.encoding).encoder == "learned":
                 categories = (28,) if column.task == "zinc" else ()
-                assert learned(row.encoding, **cell.settings.encoding_options).encoder(80, categories).layers
+                automata = learned(row.encoding, **cell.settings.encoding_options)
+                assert automata.encoder(80, categories, edge_categories=task_of(column.task).edge_categories).layers

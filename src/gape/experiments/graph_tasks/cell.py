@@ -119,7 +119,7 @@ def check_settings(settings: Settings) -> None:
     kind, walks = find_row(settings.encoding).encoder, 0
     if kind == "learned":
         automata = learned(settings.encoding, **settings.encoding_options)
-        automata.check()
+        automata.check(data.task_of(settings.task).edge_categories)
         walks = automata.walks
     elif kind != "none":
         encoding = encodings.make(settings.encoding, **settings.encoding_options)

@@ -80,6 +80,9 @@ LEARNED_ROWS: tuple[Row, ...] = tuple(
         "gape-learned-rooted-rw": "learned, rooted + RW",
         "gape-learned-typed": "learned, typed closed + RW",
         "gape-learned-typed-alone": "learned, typed closed",
+        "gape-learned-edge-typed": "learned, closed, typed by edges",
+        "gape-learned-pair": "learned, pair bias",
+        "gape-learned-pair-rw": "learned, pair bias + RW",
     }.items()
 )
 
@@ -135,7 +138,8 @@ class LearnedEncoding:
     """One or more learnable automata, optionally with random walks, as an encoding of a dataset.
 
     Args:
-        layers: settings of each :class:`gape.nn.GAPE`. ``labels=0`` stands for the dataset's node categories.
+        layers: settings of each :class:`gape.nn.GAPE`. ``labels=0`` stands for the dataset's node categories,
+            ``edge_types=0`` for its edge categories.
         walks: length of the random walks (RW) added to them; 0 for none.
 
     Example:
@@ -148,26 +152,31 @@ class LearnedEncoding:
     walks: int = 0
 
     def encoder(
-        self, hidden: int, categories: Sequence[int] = (), heads: int = 8, scaling: Scaling = "none"
+        self,
+        hidden: int,
+        categories: Sequence[int] = (),
+        heads: int = 8,
+        scaling: Scaling = "none",
+        edge_categories: int = 0,
     ) -> GAPEEncoder:
         """Build the encoder for a model.
 
         Args:
             hidden, heads: of the model.
-            categories: of the dataset's nodes, see ``GraphDataset``.
+            categories, edge_categories: of the dataset's nodes and edges, see :class:`gape.data.Task`.
             scaling: of the random walks, see :class:`LinearEncoder`.
         """
         layers = []
         for layer in self.layers:
             width = heads if layer.get("readout") == "pair" else hidden
-            layers.append(GAPE(out_channels=width, **self._layer_settings(layer, categories)))
+            layers.append(GAPE(out_channels=width, **self._layer_settings(layer, categories, edge_categories)))
         walks = LinearEncoder(self.walks, hidden, scaling=scaling) if self.walks else None
         return GAPEEncoder(*layers, extra_encoder=walks)
 
-    def check(self) -> None:
+    def check(self, edge_categories: int = 0) -> None:
         """Validate combinations of settings before there are data and a model."""
         with torch.random.fork_rng(devices=[]):
-            self.encoder(hidden=8, categories=(2,))
+            self.encoder(hidden=8, categories=(2,), edge_categories=edge_categories)
 
     def as_dict(self) -> dict[str, Any]:
         """Return every setting, defaults of :class:`GAPE` included, as plain values for JSON.
@@ -183,7 +192,7 @@ class LearnedEncoding:
                 del layer["layers"], layer["radius"]
         return {"layers": layers, "walks": self.walks}
 
-    def prepare(self, dataset: Any, categories: Sequence[int] = ()) -> Any:
+    def prepare(self, dataset: Any, categories: Sequence[int] = (), edge_categories: int = 0) -> Any:
         """Add to an in-memory PyG dataset everything that can be computed before training, all graphs at once.
 
         Bases are stored in float32: half the memory, encodings equal to about six digits.
@@ -192,7 +201,7 @@ class LearnedEncoding:
 
         # Building the layers must not advance the generator that the model draws its weights from.
         with torch.random.fork_rng(devices=[]):
-            needed = self.encoder(1, categories).basis_settings
+            needed = self.encoder(1, categories, edge_categories=edge_categories).basis_settings
         dataset = AddWalkBasis(**needed, dtype=torch.float32).over(dataset)
         return AddEncoding(RandomWalk(self.walks), FIXED_ATTRIBUTE).over(dataset) if self.walks else dataset
 
@@ -207,7 +216,16 @@ class LearnedEncoding:
         return WalkInput(labels, kind, edge_weight=weight, basis=WalkBasis.of(batch), fixed=fixed)
 
     @staticmethod
-    def _layer_settings(layer: Mapping[str, Any], categories: Sequence[int]) -> dict[str, Any]:
+    def _layer_settings(
+        layer: Mapping[str, Any], categories: Sequence[int], edge_categories: int = 0
+    ) -> dict[str, Any]:
+        if layer.get("edge_types") == 0:
+            if edge_categories < 2:
+                raise ValueError(
+                    "transitions by edge type need a task whose edges have types, such as typed-walks or, with "
+                    "data.edges=both, diamonds; or set encoding.edge_types"
+                )
+            layer = {**layer, "edge_types": edge_categories}
         if layer.get("labels") != 0:
             return dict(layer)
         if categories and categories[0] > 1:
@@ -233,6 +251,20 @@ _TYPED = MappingProxyType(
     }
 )
 
+_EDGE_TYPED = MappingProxyType(
+    {
+        "states": 8,
+        "readout": "closed",
+        "transition_by": "edge",
+        "edge_types": 0,
+        "length": 6,
+        "matrix": "random_walk",
+        "damping": 1.0,
+    }
+)
+# Runs of 1 … 20 steps between neighbours, as an attention bias: RRWP of GRIT (Ma et al., 2023) on edges, learned.
+_PAIR = MappingProxyType({"states": 4, "readout": "pair", "length": 20, "matrix": "random_walk", "damping": 1.0})
+
 # As many features as gape-rooted by default, from the same weights.
 _ROOTED = MappingProxyType({"states": 12, "readout": "rooted", "damping": 0.97, "scaling": "fixed"})
 
@@ -245,6 +277,9 @@ LEARNED: Mapping[str, LearnedEncoding] = MappingProxyType(
         "gape-learned-rooted-rw": LearnedEncoding((_ROOTED,), walks=20),
         "gape-learned-typed": LearnedEncoding((_TYPED,), walks=20),
         "gape-learned-typed-alone": LearnedEncoding((_TYPED,)),
+        "gape-learned-edge-typed": LearnedEncoding((_EDGE_TYPED,)),
+        "gape-learned-pair": LearnedEncoding((_PAIR,)),
+        "gape-learned-pair-rw": LearnedEncoding((_PAIR,), walks=20),
     }
 )
 

@@ -28,7 +28,7 @@ class EncodingRow:
         encoding: its name.
         overrides: settings that differ from the protocol.
         in_paper: name of the row in the paper, if it is there.
-        only: tasks that the row is for; all if empty.
+        only: tasks, or titles of columns, that the row is for; all if empty.
     """
 
     title: str
@@ -39,7 +39,7 @@ class EncodingRow:
 
     def applies_to(self, column: TaskColumn) -> bool:
         """Return True if the row has figures in this column."""
-        return not self.only or column.task in self.only
+        return not self.only or column.task in self.only or column.title in self.only
 
 
 @dataclass(frozen=True)
@@ -210,6 +210,30 @@ _TABLES: Mapping[str, Layout] = {
         (
             TaskColumn("directed", "directed-cycles"),
             TaskColumn("symmetrised", "directed-cycles", {"data.symmetrized": "true"}),
+        ),
+    ),
+    "typed": Layout(
+        f"Does a closed walk spell a word of edge types? {_FIGURES}",
+        (
+            *_encoding_rows("none", "rw", "lape", "gape"),
+            EncodingRow("runs into a node, typed", "gape-learned-edge-typed", {"encoding.readout": "node"}),
+            EncodingRow("closed runs, not typed", "gape-learned-closed"),
+            EncodingRow("closed runs, typed, one state", "gape-learned-edge-typed", {"encoding.states": "1"}),
+            EncodingRow("closed runs, typed", "gape-learned-edge-typed"),
+            EncodingRow("closed runs, typed, not learned", "gape-learned-edge-typed", {"encoding.learn": "false"}),
+        ),
+        (TaskColumn("TYPED-WALKS", "typed-walks", _SHORT_SCHEDULE),),
+    ),
+    "diamonds": Layout(
+        f"Are there two directed paths of two steps between the same nodes? {_FIGURES}",
+        (
+            *_encoding_rows("none", "spd", "rw", "gape"),
+            EncodingRow("closed runs, not typed", "gape-learned-closed"),
+            EncodingRow("closed runs, typed by direction", "gape-learned-edge-typed", only=("both directions",)),
+        ),
+        (
+            TaskColumn("directed", "diamonds", _SHORT_SCHEDULE),
+            TaskColumn("both directions", "diamonds", {**_SHORT_SCHEDULE, "data.edges": "both"}),
         ),
     ),
     "sizes": Layout(

@@ -121,7 +121,7 @@ def encoded_dataset(settings: Settings, data_dir: str | Path | None = None) -> E
     started = time.perf_counter()
     if kind == "learned":
         automata = learned(settings.encoding, **settings.encoding_options)
-        prepared = automata.prepare(dataset, dataset.node_categories)
+        prepared = automata.prepare(dataset, dataset.node_categories, dataset.task.edge_categories)
         return EncodedDataset(prepared, learned=automata, seconds=time.perf_counter() - started)
     encoding = make(settings.encoding, **settings.encoding_options)
     graph: Graph = as_graph(dataset.batch())

@@ -44,15 +44,18 @@ def build_network(settings: Settings, encoded: EncodedDataset) -> GraphTransform
 def _encoder(settings: Settings, encoded: EncodedDataset) -> Encoder | None:
     kind, scaling = find_row(settings.encoding).encoder, settings.scaling
     if encoded.learned is not None:
-        return encoded.learned.encoder(settings.hidden, encoded.dataset.node_categories, settings.heads, scaling)
+        task = encoded.dataset.task
+        return encoded.learned.encoder(
+            settings.hidden, task.node_categories, settings.heads, scaling, task.edge_categories
+        )
     if kind == "none":
         return None
     if kind == "spectral":
         # One head on CSL, four elsewhere, as in the authors' runs.
         return SpectralAttention(heads=1 if settings.task == "csl" else 4)
     if kind == "degree-distance":
-        task = task_protocol(settings.task)
-        return DegreeAndDistance(settings.hidden, settings.heads, degrees=task.degrees, distances=task.distances)
+        tables = task_protocol(settings.task)
+        return DegreeAndDistance(settings.hidden, settings.heads, degrees=tables.degrees, distances=tables.distances)
     return LinearEncoder(encoded.width, settings.hidden, flip_signs=kind == "signed", scaling=scaling)
 
 

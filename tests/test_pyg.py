@@ -29,6 +29,10 @@ TRANSFORMS = {
     "add_heat_kernel": (pyg.AddHeatKernel, {"times": (1, 3)}, {"times": (1, 4)}),
     "add_resistance": (pyg.AddResistance, {"commute": True}, {"commute": False}),
     "add_electrostatic": (pyg.AddElectrostatic, {}, {"readout": "pair"}),
+    "add_communicability": (pyg.AddCommunicability, {"betas": (0.5,)}, {"series": "resolvent"}),
+    "add_svd": (pyg.AddSVD, {"rank": 2}, {"rank": 3}),
+    "add_magnetic_laplacian": (pyg.AddMagneticLaplacian, {"vectors": 2}, {"potentials": (0.1,)}),
+    "add_walk_profile": (pyg.AddWalkProfile, {"length": 2}, {"readout": "closed"}),
 }
 every_transform = pytest.mark.parametrize(("kind", "settings"), [entry[:2] for entry in TRANSFORMS.values()])
 

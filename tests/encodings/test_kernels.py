@@ -11,7 +11,7 @@ import torch
 
 import gape
 from gape import Automaton, Graph
-from gape.encodings import EffectiveResistance, Electrostatic, HeatKernel
+from gape.encodings import Communicability, EffectiveResistance, Electrostatic, HeatKernel
 from tests.encodings.samples import random_graph
 
 F64 = torch.float64
@@ -140,3 +140,60 @@ def test_potential_differences_are_resistances():
     graph = random_graph(13, 0.4, 1, weighted=True)
     table = matrix(Electrostatic(readout="pair", dtype=F64)(graph))
     close(-(table + table.T), matrix(EffectiveResistance(dtype=F64)(graph)))
+
+
+# ---------------------------------------------------------------------- communicability
+
+DIRECTED = [random_graph(11, 0.3, 7, undirected=False, weighted=weighted) for weighted in (True, False)]
+ACYCLIC = [Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)])]
+
+
+def test_communicability_is_networkx():
+    graph = random_graph(12, 0.3, 2)
+    nodes, other = range(graph.num_nodes), networkx(graph)
+    expected, own = nx.communicability_exp(other), nx.subgraph_centrality_exp(other)
+    settings = {"betas": (1.0,), "relative": False, "dtype": F64}
+    table = np.array([[expected[u][v] for v in nodes] for u in nodes])
+    close(matrix(Communicability(readout="pair", **settings)(graph)), table)
+    close(Communicability(**settings)(graph)[:, 0], np.array([own[v] for v in nodes]))
+
+
+@pytest.mark.parametrize("graph", [*CONNECTED, *LOOPS, *DISCONNECTED, *DIRECTED, *ACYCLIC])
+@pytest.mark.parametrize("series", ["exponential", "resolvent"])
+@pytest.mark.parametrize("relative", [True, False])
+def test_communicability_is_a_matrix_function(graph, series, relative):
+    weights = adjacency(graph)
+    radius = np.abs(np.linalg.eigvals(weights)).max()
+    scaled = weights / radius if relative and radius > 1e-3 else weights
+    betas = (0.02, 0.07) if series == "resolvent" else (0.3, 2.0)
+    matrices = [
+        scipy.linalg.expm(b * scaled) if series == "exponential" else np.linalg.inv(np.eye(len(weights)) - b * scaled)
+        for b in betas
+    ]
+    found = Communicability(betas, series, relative, readout="pair", dtype=F64)(graph).matrices()[0]
+    close(found, np.stack(matrices, -1))
+    close(Communicability(betas, series, relative, dtype=F64)(graph), found.diagonal().T)
+
+
+@pytest.mark.parametrize("graph", [*CONNECTED, *DIRECTED])
+@pytest.mark.parametrize("readout", ["closed", "pair"])
+def test_communicability_is_a_readout_of_automata(graph, readout):
+    def found(series, beta):
+        result = Communicability((beta,), series, False, readout=readout, dtype=F64)(graph)
+        return result.values if readout == "pair" else result
+
+    close(found("resolvent", 0.05), gape.solve(Automaton.katz(0.05), graph, readout=readout).weights)
+    walks = gape.solve(Automaton.shift(60), graph, readout=readout).weights
+    factorials = torch.tensor([[0.5**k / math.factorial(k)] for k in range(61)], dtype=F64)
+    close(found("exponential", 0.5), walks @ factorials)
+
+
+def test_series_that_diverge_are_refused_before_work_with_the_beta_that_does_not():
+    ring = Graph.from_edges([(i, (i + 1) % 5) for i in range(5)], undirected=True)
+    heavy = Graph.from_edges([(0, 1)], undirected=True, edge_weight=[500.0])
+    with pytest.raises(ValueError, match=r"diverges for beta=0.5: graph 1 has ρ\(A\) = 2, so take betas below 0.5"):
+        Communicability((0.1, 0.5), "resolvent", relative=False)([Graph.from_edges([(0, 1)]), ring])
+    with pytest.raises(ValueError, match=r"overflows for beta=1: graph 0 has ρ\(A\) = 500, so take betas below 0.177"):
+        Communicability((1.0,), relative=False)(heavy)
+    assert torch.isfinite(Communicability((1.0,), relative=False, dtype=F64)(heavy)).all()
+    assert torch.isfinite(Communicability((1.0,))(heavy)).all()

@@ -22,7 +22,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarni
 
 READOUTS = [("gape", settings) for settings in ({"readout": "closed"}, {"readout": "pair"}, {"relative": True})]
 READOUTS += [("rrwp", {"readout": "closed"}), ("resistance", {"readout": "node"})]
-READOUTS += [(name, {"readout": "pair"}) for name in ("heat", "electrostatic")]
+READOUTS += [(name, {"readout": "pair"}) for name in ("heat", "electrostatic", "communicability", "walk-profile")]
+READOUTS += [("communicability", {"series": "resolvent"}), ("walk-profile", {"readout": "closed"})]
+READOUTS += [("magnetic", {"potentials": (0.0, 0.1), "laplacian": "combinatorial"})]
 ALL = [(name, {}) for name in names()] + READOUTS
 ORDERED = (*SEQUENCES, "gape-star-20", "gape-2star-20", "gape-2star-max")
 
@@ -132,12 +134,19 @@ def test_settings_are_the_same_whatever_number_they_came_as():
         ("heat", {"times": (1.0, -2.0)}, r"times\[1\] must be at least 0, got -2.0"),
         ("heat", {"times": "soon"}, "times must be a number, got 'soon'"),
         ("heat", {"laplacian": "random"}, "laplacian must be one of"),
+        ("communicability", {"betas": (0.5, -1)}, r"betas\[1\] must be at least 0, got -1.0"),
+        ("communicability", {"betas": 1, "series": "resolvent"}, "for betas below 1, relative to .* got 1; lower it"),
+        ("svd", {"rank": 0}, "rank must be at least 1, got 0"),
+        ("magnetic", {"potentials": 0.75}, "potentials must be between 0 and 0.5.* got 0.75"),
+        ("magnetic", {"vectors": 0}, "vectors must be at least 1, got 0"),
+        ("walk-profile", {"length": 0}, "length must be at least 1, got 0"),
+        ("walk-profile", {"matrix": "laplacian"}, "matrix must be one of"),
         ("resistance", {"readout": "closed"}, "readout must be one of pair, node, got 'closed'"),
         ("rrwp", {"length": 0}, "length must be at least 1, got 0"),
         ("rrwp", {"readout": "node"}, "readout must be one of closed, pair, got 'node'"),
         *[
             (name, {"memory": memory}, f"memory must be at least 0, got {memory}")
-            for name in ("rw", "spd", "ppr", "pprp", "gape", "rrwp", "heat", "resistance", "electrostatic")
+            for name in ("rw", "spd", "ppr", "pprp", "gape", "rrwp", "heat", "resistance", "svd", "magnetic")
             for memory in (float("nan"), -1.0)
         ],
     ],
@@ -164,7 +173,7 @@ def test_directed_graphs_are_refused_with_the_way_out_where_they_have_no_meaning
     close(rows(encoding(name, symmetrize=True)(graph)), rows(encoding(name)(both)))
 
 
-@pytest.mark.parametrize("name", [*UNDIRECTED, "ppr", "pprp"])
+@pytest.mark.parametrize("name", [*UNDIRECTED, "ppr", "pprp", "magnetic"])
 def test_negative_weights_are_quoted_where_they_have_no_meaning(name):
     graph = Graph.from_edges([(0, 1), (1, 2)], undirected=True, edge_weight=[1.0, -0.5])
     encode = make(name)

@@ -1,6 +1,7 @@
 """Position encodings: frozen dataclasses of settings, called on a graph. :func:`encode` takes them by name."""
 
 from gape.encodings.base import Encoding, NodeEncoding, PairEncoding
+from gape.encodings.communicability import Communicability
 from gape.encodings.concatenated import Concatenated
 from gape.encodings.degree import Degree
 from gape.encodings.electrostatic import Electrostatic
@@ -8,6 +9,7 @@ from gape.encodings.encode import encode
 from gape.encodings.gape import GAPE
 from gape.encodings.heat import HeatKernel
 from gape.encodings.laplacian import Laplacian, random_flips
+from gape.encodings.magnetic import MagneticLaplacian
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.pairs import Pairs
 from gape.encodings.random_walk import Estimate, RandomWalk, estimate_random_walk
@@ -25,6 +27,8 @@ from gape.encodings.sequence import (
 )
 from gape.encodings.shortest_path import ShortestPath
 from gape.encodings.spectrum import Spectrum, split_spectrum
+from gape.encodings.svd import SingularVectors
+from gape.encodings.walk_profile import WalkProfile
 from gape.graph.spectral_radius import spectral_radius
 from gape.linalg.eigenpairs import fix_signs
 
@@ -32,6 +36,7 @@ __all__ = [
     "ALIASES",
     "GAPE",
     "PRESETS",
+    "Communicability",
     "Concatenated",
     "CycleSpectrum",
     "Degree",
@@ -41,6 +46,7 @@ __all__ = [
     "Estimate",
     "HeatKernel",
     "Laplacian",
+    "MagneticLaplacian",
     "NodeEncoding",
     "PageRank",
     "PageRankPowers",
@@ -54,8 +60,10 @@ __all__ = [
     "SequenceLaplacian",
     "Setting",
     "ShortestPath",
+    "SingularVectors",
     "Sinusoidal",
     "Spectrum",
+    "WalkProfile",
     "encode",
     "estimate_random_walk",
     "fix_signs",

@@ -13,12 +13,14 @@ import torch
 
 from gape._internal.validation import did_you_mean, parse_setting
 from gape.encodings.base import Encoding
+from gape.encodings.communicability import Communicability
 from gape.encodings.concatenated import Concatenated
 from gape.encodings.degree import Degree
 from gape.encodings.electrostatic import Electrostatic
 from gape.encodings.gape import GAPE
 from gape.encodings.heat import HeatKernel
 from gape.encodings.laplacian import Laplacian
+from gape.encodings.magnetic import MagneticLaplacian
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.random_walk import RandomWalk
 from gape.encodings.relative_random_walk import RelativeRandomWalk
@@ -27,6 +29,8 @@ from gape.encodings.rooted import RootedGAPE
 from gape.encodings.sequence import CycleSpectrum, PathRandomWalk, SequenceLaplacian, Sinusoidal
 from gape.encodings.shortest_path import ShortestPath
 from gape.encodings.spectrum import Spectrum
+from gape.encodings.svd import SingularVectors
+from gape.encodings.walk_profile import WalkProfile
 
 _STAR: dict[str, Any] = {"transition": "stochastic", "damping": 1.0, "on_singular": "least_squares"}
 _TWO_STAR = {**_STAR, "initial": "softmax_states"}
@@ -61,6 +65,10 @@ REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {
     "heat": (HeatKernel, {}),
     "resistance": (EffectiveResistance, {}),
     "electrostatic": (Electrostatic, {}),
+    "communicability": (Communicability, {}),
+    "svd": (SingularVectors, {}),
+    "magnetic": (MagneticLaplacian, {}),
+    "walk-profile": (WalkProfile, {}),
     "sinusoidal": (Sinusoidal, {}),
     "lape-p": (SequenceLaplacian, {"shape": "path"}),
     "lape-c": (SequenceLaplacian, {"shape": "cycle"}),

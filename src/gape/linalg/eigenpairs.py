@@ -117,6 +117,27 @@ def _pivoted(space: Array) -> Array:
     return out
 
 
+def fix_phases(vectors: Tensor) -> Tensor:
+    """Choose the phases of complex eigenvectors ``[B, n, k]`` so that Σ v|v|² is real and positive.
+
+    For real vectors that is the rule of :func:`fix_signs`, and likewise independent of the order of the nodes. Where
+    the sum vanishes, the first entry that is not negligible is made positive.
+
+    Example:
+        >>> fix_phases(torch.tensor([[[0.6j], [0.8]]])).squeeze()
+        tensor([0.2332+0.5528j, 0.7371-0.3110j])
+    """
+    size = vectors.abs()
+    cubes = vectors * size.square()
+    total = cubes.sum(1)
+    clear = total.abs() > TIE_TOLERANCE * (size**3).sum(1)
+    first = (size > 1e-3 * size.amax(1, keepdim=True)).to(torch.int8).argmax(1, keepdim=True)
+    chosen = torch.where(clear, total, vectors.gather(1, first).squeeze(1))
+    length = chosen.abs()
+    turn = torch.where(length > 0, chosen.conj() / torch.where(length > 0, length, 1.0), 1.0)
+    return vectors * turn.unsqueeze(1)
+
+
 # ---------------------------------------------------------------------- dense
 
 
@@ -195,6 +216,27 @@ def sparse_eigenpairs(
         values = sigma + 1.0 / values
     order = np.argsort(values, kind="stable")
     return values[order], vectors[:, order]
+
+
+def sparse_singular_vectors(matrix: scipy.sparse.csr_array, k: int) -> tuple[Array, Array, Array]:
+    """Singular triplets of the ``k`` largest singular values of a sparse matrix: ``[n, k]``, ``[k]`` and ``[n, k]``.
+
+    They are the largest eigenpairs (u, v)/√2 of [[0, A], [Aᵀ, 0]]. Differs from :func:`scipy.sparse.linalg.svds`: fixed
+    start vectors, multiple singular values with their multiplicity, and no squared condition number.
+
+    Args:
+        matrix: ``[n, n]``.
+        k: less than n.
+    """
+    n, transposed = matrix.shape[0], matrix.T.tocsr()
+
+    def apply(x: Array) -> Array:
+        return np.concatenate([matrix @ x[n:], transposed @ x[:n]])
+
+    values, vectors = _Operator(2 * n, apply, lambda x: x).largest(k)
+    order = np.argsort(-values, kind="stable")
+    values, vectors = values[order], vectors[:, order] * np.sqrt(2.0)
+    return vectors[:n], values, vectors[n:]
 
 
 def _factorise(laplacian: scipy.sparse.csr_array, sigma: float) -> Any:

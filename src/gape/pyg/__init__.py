@@ -16,11 +16,13 @@ except ImportError as error:
 from gape.pyg.add_walk_basis import AddWalkBasis
 from gape.pyg.base import AddEncoding
 from gape.pyg.transforms import (
+    AddCommunicability,
     AddDegree,
     AddElectrostatic,
     AddGAPE,
     AddHeatKernel,
     AddLaplacian,
+    AddMagneticLaplacian,
     AddPageRank,
     AddPPRP,
     AddRandomWalk,
@@ -28,21 +30,27 @@ from gape.pyg.transforms import (
     AddRRWP,
     AddShortestPath,
     AddSpectrum,
+    AddSVD,
+    AddWalkProfile,
 )
 
 __all__ = [
+    "AddCommunicability",
     "AddDegree",
     "AddElectrostatic",
     "AddEncoding",
     "AddGAPE",
     "AddHeatKernel",
     "AddLaplacian",
+    "AddMagneticLaplacian",
     "AddPPRP",
     "AddPageRank",
     "AddRRWP",
     "AddRandomWalk",
     "AddResistance",
+    "AddSVD",
     "AddShortestPath",
     "AddSpectrum",
     "AddWalkBasis",
+    "AddWalkProfile",
 ]

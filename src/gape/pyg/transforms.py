@@ -228,3 +228,68 @@ class AddElectrostatic(AddEncoding):
 
     def __init__(self, attr_name: str | None = "electrostatic", **settings: Any) -> None:
         super().__init__(make("electrostatic", **settings), attr_name)
+
+
+@functional_transform("add_communicability")
+class AddCommunicability(AddEncoding):
+    """Adds sums over walks of all lengths (Estrada & Hatano, 2008), by default from each node back to itself.
+
+    Args:
+        betas: factors per step, one feature each.
+        attr_name: name of the attribute, ``None`` to append to ``x``.
+        settings: other settings of :class:`gape.encodings.Communicability`.
+    """
+
+    def __init__(
+        self, betas: Sequence[float] = (0.5, 0.9), attr_name: str | None = "communicability", **settings: Any
+    ) -> None:
+        super().__init__(make("communicability", betas=betas, **settings), attr_name)
+
+
+@functional_transform("add_svd")
+class AddSVD(AddEncoding):
+    """Adds singular vectors of the adjacency matrix (Hussain et al., 2022), ``[num_nodes, 2 · rank]``.
+
+    Args:
+        rank: number of singular values.
+        attr_name: name of the attribute, ``None`` to append to ``x``.
+        settings: other settings of :class:`gape.encodings.SingularVectors`.
+    """
+
+    def __init__(self, rank: int = 8, attr_name: str | None = "svd", **settings: Any) -> None:
+        super().__init__(make("svd", rank=rank, **settings), attr_name)
+
+
+@functional_transform("add_magnetic_laplacian")
+class AddMagneticLaplacian(AddEncoding):
+    """Adds eigenvectors of magnetic Laplacians of directed graphs (Geisler et al., 2023), real and imaginary parts.
+
+    Args:
+        vectors: number of eigenvectors per potential.
+        potentials: one or several q (Huang et al., 2025).
+        attr_name: name of the attribute, ``None`` to append to ``x``.
+        settings: other settings of :class:`gape.encodings.MagneticLaplacian`.
+    """
+
+    def __init__(
+        self,
+        vectors: int = 8,
+        potentials: Sequence[float] = (0.25,),
+        attr_name: str | None = "magnetic",
+        **settings: Any,
+    ) -> None:
+        super().__init__(make("magnetic", vectors=vectors, potentials=potentials, **settings), attr_name)
+
+
+@functional_transform("add_walk_profile")
+class AddWalkProfile(AddEncoding):
+    """Adds walks by their steps forward and backward on directed graphs (Huang et al., 2025).
+
+    Args:
+        length: largest number of steps.
+        attr_name: name of the attribute, ``None`` to append to ``x``.
+        settings: other settings of :class:`gape.encodings.WalkProfile`.
+    """
+
+    def __init__(self, length: int = 4, attr_name: str | None = "walk_profile", **settings: Any) -> None:
+        super().__init__(make("walk-profile", length=length, **settings), attr_name)

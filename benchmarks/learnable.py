@@ -24,7 +24,7 @@ from torch import Tensor
 from gape import Graph, encodings
 from gape.experiments.graph_tasks.registry import learned
 from gape.experiments.runtime.workloads import workload
-from gape.nn import GAPE, Encoder, GAPEEncoder, GraphTransformer, LinearEncoder, WalkInput, walk_basis
+from gape.nn import GAPE, Encoder, GAPEEncoder, GraphTransformer, LinearEncoder, WalkInput
 
 EncoderInput = Callable[[Graph, Tensor], Tensor | WalkInput]
 
@@ -48,16 +48,14 @@ def fixed(encoding: encodings.Encoding, width: int) -> Callable[[], tuple[Encode
 def automaton(**settings) -> Callable[[], tuple[Encoder, EncoderInput]]:
     def make() -> tuple[Encoder, EncoderInput]:
         layer = GAPE(**{"states": STATES, "out_channels": 80, **settings})
-        needed = layer.basis_settings
-        return GAPEEncoder(layer), lambda graph, x: WalkInput(labels=x, basis=walk_basis(graph, **needed))
+        return GAPEEncoder(layer), lambda graph, x: WalkInput(labels=x, basis=layer.prepare(graph))
 
     return make
 
 
 def typed_with_walks() -> tuple[Encoder, EncoderInput]:
     encoder, walks = learned("gape-learned-typed").encoder(80, (28,)), encodings.RandomWalk(20)
-    needed = encoder.basis_settings
-    return encoder, lambda graph, x: WalkInput(labels=x, basis=walk_basis(graph, **needed), fixed=walks(graph))
+    return encoder, lambda graph, x: WalkInput(labels=x, basis=encoder.prepare(graph), fixed=walks(graph))
 
 
 RELATIVE = encodings.GAPE(states=STATES, damping=0.9, relative=True)

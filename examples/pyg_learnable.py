@@ -13,8 +13,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import global_add_pool
 
-from gape.nn import GAPE, WalkBasis
-from gape.pyg import AddWalkBasis
+from gape.nn import GAPE
+from gape.pyg import AddWalkBasis, basis_of
 
 
 def ring(nitrogens: tuple[int, int], label: int) -> Data:
@@ -36,7 +36,7 @@ class Model(nn.Module):
         self.read = nn.Linear(16, 2)
 
     def forward(self, batch: Batch) -> Tensor:
-        h = self.encode(batch.edge_index, batch.batch, labels=batch.x, basis=WalkBasis.of(batch))
+        h = self.encode(batch.edge_index, batch.batch, labels=batch.x, basis=basis_of(batch))
         scores: Tensor = self.read(global_add_pool(h, batch.batch))
         return scores
 

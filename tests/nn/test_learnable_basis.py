@@ -8,9 +8,10 @@ from torch_geometric.loader import DataLoader
 
 import gape
 from gape import Graph
-from gape.nn import GAPE, WalkBasis, walk_basis
-from gape.pyg import AddWalkBasis
+from gape.nn import GAPE
+from gape.pyg import AddWalkBasis, basis_of
 from gape.solvers import Krylov, Schur, Spectral
+from gape.solvers.prepare import prepare_layer
 
 
 def data_list(graph: Graph) -> list[Data]:
@@ -32,7 +33,7 @@ def transform(one, **others) -> AddWalkBasis:
 
 def encode(one, batch: Batch):
     given = read_by(one, batch.label, batch.edge_type)
-    return one(batch.edge_index, batch.batch, **given, basis=WalkBasis.of(batch))
+    return one(batch.edge_index, batch.batch, **given, basis=basis_of(batch))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -82,7 +83,7 @@ def test_directed_graphs_in_a_basis_with_room_for_them():
         AddWalkBasis()(data)
     for mode in ("node", "node-labels"):
         one = layer(mode)
-        basis = WalkBasis.of(transform(one, directed=True)(data.clone()))
+        basis = basis_of(transform(one, directed=True)(data.clone()))
         torch.testing.assert_close(one.encode(directed, basis), one.encode(directed))
 
 
@@ -95,14 +96,14 @@ def test_a_whole_basis_of_directed_graphs_is_exact_where_no_number_of_vectors_is
     found = AddWalkBasis(vectors=120, directed=True, dtype=torch.float32)(data.clone())
     assert found.walk_vectors.dtype == torch.complex64
     found = AddWalkBasis(vectors=120, directed=True)(data.clone())
-    basis = WalkBasis.of(found)
+    basis = basis_of(found)
     torch.testing.assert_close(one(data.edge_index, basis=basis), one(data.edge_index), rtol=1e-9, atol=1e-9)
 
 
 def test_a_basis_of_too_few_vectors_for_the_damping_is_refused():
     path = Graph.from_edges([(i, i + 1) for i in range(199)], undirected=True)
     with pytest.raises(ValueError, match=r"has 35 vectors and damping=0.99 needs 114 to be exact"):
-        layer("node", damping=0.99).encode(path, walk_basis(path))
+        layer("node", damping=0.99).encode(path, prepare_layer(path))
 
 
 def test_an_empty_graph_at_the_end_of_a_batch_is_seen_in_the_basis():
@@ -110,13 +111,13 @@ def test_an_empty_graph_at_the_end_of_a_batch_is_seen_in_the_basis():
     ring = Data(edge_index=torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]]), num_nodes=3)
     one = layer("node")
     batch = Batch.from_data_list([transform(one)(data) for data in (ring, empty)])
-    found = one(batch.edge_index, batch.batch, basis=WalkBasis.of(batch))
+    found = one(batch.edge_index, batch.batch, basis=basis_of(batch))
     torch.testing.assert_close(found, one(ring.edge_index))
 
 
 def test_a_basis_that_does_not_fit_is_refused_with_the_reason():
     graph = graphs()
-    krylov = walk_basis(graph, vectors=12)
+    krylov = prepare_layer(graph, vectors=12)
     with pytest.raises(ValueError, match="complete basis"):
         layer("closed").encode(graph, krylov)
     with pytest.raises(ValueError, match="matrix='adjacency'"):
@@ -124,25 +125,24 @@ def test_a_basis_that_does_not_fit_is_refused_with_the_reason():
     with pytest.raises(ValueError, match="other graphs"):
         layer("node").encode(graphs((3, 4)), krylov)
     with pytest.raises(ValueError, match="return weights"):
-        layer("closed-length").encode(graph, walk_basis(graph, vectors=0, returns=2))
+        layer("closed-length").encode(graph, prepare_layer(graph, vectors=0, returns=2))
     with pytest.raises(ValueError, match="lacks vectors"):
-        layer("node").encode(graph, walk_basis(graph, vectors=0))
+        layer("node").encode(graph, prepare_layer(graph, vectors=0))
     with pytest.raises(ValueError, match="does not fit"):
-        walk_basis(graph, vectors=4, complete=True)
+        AddWalkBasis(vectors=4, complete=True)(Batch.from_data_list(data_list(graph)))
     with pytest.raises(ValueError, match=r"over\(dataset\) or a Batch; for single graphs set vectors"):
         AddWalkBasis(vectors=None)(data_list(graph)[0])
-    with pytest.raises(ValueError, match=r"basis must be a WalkBasis.* got DataBatch"):
+    with pytest.raises(ValueError, match=r"basis must be a Basis.* got DataBatch"):
         layer("node")(graph.edge_index, graph.batch, basis=Batch.from_data_list(data_list(graph)))
 
 
 @pytest.mark.parametrize("mode", ["node", "closed", "closed-length", "typed-node-length", "pair-length"])
 def test_a_basis_of_other_weights_is_refused(mode):
     graph, one = graphs(), layer(mode)
-    settings = {**one.basis_settings, "vectors": 16 if one.basis_settings["vectors"] != 0 else 0}
     given = read_by(one, graph.labels, graph.edge_type)
     weights = torch.full((graph.num_edges,), 0.01)
     weighted = Graph(graph.edge_index, graph.num_nodes, weights, graph.labels, graph.edge_type, graph.ptr)
-    basis = walk_basis(weighted, **settings)
+    basis = one.prepare(weighted)
     with pytest.raises(ValueError, match=r"other weights: those of graph 0 add up to .* give edge_weight, too"):
         one(graph.edge_index, graph.batch, **given, basis=basis)
     found = one(graph.edge_index, graph.batch, edge_weight=weights, **given, basis=basis)
@@ -154,7 +154,7 @@ def test_a_basis_of_other_weights_is_refused(mode):
 def test_a_basis_of_other_signs_is_refused():
     path = Graph.from_edges([(0, 1), (1, 2), (2, 3)], undirected=True, edge_weight=torch.tensor([1.0, -1.0, 1.0]))
     one = layer("node-length")
-    basis = walk_basis(path, **one.basis_settings)
+    basis = one.prepare(path)
     with pytest.raises(ValueError, match="add up to 4 and -2 there and to 6 here; give edge_weight, too"):
         one(path.edge_index, num_nodes=4, basis=basis)
     one(path.edge_index, num_nodes=4, edge_weight=path.edge_weight.half(), basis=basis)
@@ -164,7 +164,7 @@ def test_a_basis_of_other_signs_is_refused():
 def test_a_basis_of_other_graphs_of_the_same_size_is_refused(mode):
     path, star = (Graph.from_edges(e, undirected=True) for e in ([(0, 1), (1, 2), (2, 3)], [(0, 1), (0, 2), (0, 3)]))
     one = layer(mode, **({"labels": 1} if mode == "closed-length" else {}))
-    basis = walk_basis(path, **one.basis_settings)
+    basis = one.prepare(path)
     torch.testing.assert_close(one.encode(path, basis), one.encode(path))
     shuffled = Graph(path.edge_index[:, torch.randperm(6, generator=torch.Generator().manual_seed(0))], 4)
     one.encode(shuffled, basis)  # the order of the edges means nothing
@@ -199,14 +199,14 @@ def test_transforms_that_cannot_be_are_refused_when_built(wrong, message):
 
 def test_bases_are_orthonormal_and_turn_the_walk_matrix_into_h():
     graph = graphs((6, 9))
-    basis = walk_basis(graph, vectors=9, complete=True)
+    basis = AddWalkBasis(vectors=9, complete=True)(Batch.from_data_list(data_list(graph)))
     for i in range(2):
         a, b = int(graph.ptr[i]), int(graph.ptr[i + 1])
-        v = basis.vectors[a:b]
-        matrix = graph.slice(i, i + 1).walk().dense()[0] / basis.radius[i]
+        v = basis.walk_vectors[a:b]
+        matrix = graph.slice(i, i + 1).walk().dense()[0] / basis.walk_radius[i]
         torch.testing.assert_close(v @ v.T, torch.eye(b - a, dtype=torch.float64))
-        torch.testing.assert_close(v @ torch.diag(basis.spectrum[i]) @ v.T, matrix)
-        assert float(basis.spectrum[i].abs().max()) == pytest.approx(1.0)
+        torch.testing.assert_close(v @ torch.diag(basis.walk_spectrum[i]) @ v.T, matrix)
+        assert float(basis.walk_spectrum[i].abs().max()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_prepared_basis_of_a_directed_graph_changes_nothing():
 
 def test_a_prepared_basis_that_does_not_fit_is_refused_with_the_reason():
     graph, one = graphs(), layer("node")
-    with pytest.raises(ValueError, match=r"unit radius, got GraphBasis.*unit_radius=True"):
+    with pytest.raises(ValueError, match=r"unit radius, got Basis.*unit_radius=True"):
         one.encode(graph, gape.prepare(graph, solver=Spectral(), labels=1))
     with pytest.raises(ValueError, match="labels=1, unit_radius=True"):
         one.encode(graph, gape.prepare(graph, labels=LABELS, unit_radius=True))
@@ -253,7 +253,7 @@ def test_graphs_in_several_parts_are_encoded_as_in_one(monkeypatch):
     monkeypatch.setattr("gape.graph.batching.MAX_PART_NODES", 8)
     graph = graphs()
     assert len(graph.parts) > 1
-    whole = walk_basis(graph, vectors=None, complete=True)
+    whole = prepare_layer(graph, complete=True)
     for one, found in zip(layers, expected, strict=True):
         torch.testing.assert_close(one.encode(graph), found, rtol=1e-9, atol=1e-10)
         torch.testing.assert_close(one.encode(graph, whole), found, rtol=1e-9, atol=1e-10)
@@ -275,3 +275,26 @@ def test_a_basis_prepared_for_several_labels_is_refused_by_a_layer():
     basis = gape.prepare(graph, solver=gape.solvers.Spectral(), unit_radius=True)
     with pytest.raises(ValueError, match=r"labels=1, unit_radius=True"):
         GAPE(states=2, seed=0).encode(graph, basis)
+
+
+@pytest.mark.parametrize("solver", [None, Krylov(max_steps=4), Spectral(), Schur()])
+def test_graphs_without_nodes_have_a_basis(solver):
+    empty = Graph(torch.zeros(2, 0, dtype=torch.int64), 0)
+    basis = gape.prepare(empty, solver=solver)
+    assert gape.solve(gape.Automaton.katz(0.25), empty, basis=basis).weights.shape == (0, 1)
+
+
+def test_a_basis_moves_between_devices_as_a_whole():
+    graph, one = graphs(), layer("closed")
+    basis = gape.prepare(graph, solver=Spectral(), labels=1, unit_radius=True)
+    moved = basis.to("meta")
+    assert moved.graph.edge_index.is_meta
+    assert moved.parts[0].adjacency.ptr.is_meta
+    torch.testing.assert_close(one.encode(graph, basis.to("cpu")), one.encode(graph))
+
+
+def test_graphs_with_bases_for_different_matrices_are_refused_together():
+    ring = Data(edge_index=torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]]), num_nodes=3)
+    both = [AddWalkBasis(name, vectors=3)(ring.clone()) for name in ("adjacency", "random_walk")]
+    with pytest.raises(ValueError, match=r"different walk matrices, 'adjacency', 'random_walk'"):
+        basis_of(Batch.from_data_list(both))

@@ -5,7 +5,8 @@ import torch
 from learnable_cases import graphs
 
 from gape.encodings import RandomWalk
-from gape.nn import GAPE, GAPEEncoder, GraphTransformer, LinearEncoder, WalkInput, walk_basis
+from gape.nn import GAPE, GAPEEncoder, GraphTransformer, LinearEncoder, WalkInput
+from gape.solvers.prepare import prepare_layer
 
 
 def model(encoder: GAPEEncoder, **others) -> GraphTransformer:
@@ -42,7 +43,7 @@ def test_a_typed_automaton_and_random_walks_are_added():
     fixed = LinearEncoder(5, 16)
     encoder = GAPEEncoder(typed, extra_encoder=fixed).eval()
     network = model(encoder)
-    given = WalkInput(labels=graph.labels, fixed=walks, basis=walk_basis(graph, "random_walk", vectors=0))
+    given = WalkInput(labels=graph.labels, fixed=walks, basis=prepare_layer(graph, "random_walk", vectors=0))
     run(network, graph, given).sum().backward()
     assert typed.machine.transition.weight.grad is not None
     pattern = network.pattern(graph.edge_index, graph.batch)
@@ -79,9 +80,10 @@ def test_closed_and_node_readouts_together():
 
 def test_inputs_move_together():
     graph = graphs()
-    given = WalkInput(labels=graph.labels, basis=walk_basis(graph, vectors=4)).to("meta")
+    given = WalkInput(labels=graph.labels, basis=prepare_layer(graph, vectors=4)).to("meta")
     assert given.labels.is_meta
-    assert given.basis.vectors.is_meta
+    assert given.basis.parts[0].vectors.is_meta
+    assert given.basis.unit_radius.is_meta
     assert given.fixed is None
 
 

@@ -12,7 +12,7 @@ from learnable_cases import MODES, graphs, layer
 from torch_geometric.data import Data
 
 from gape import Graph
-from gape.nn import GAPE, DenseTransition, DiagonalTransition, walk_basis
+from gape.nn import GAPE, DenseTransition, DiagonalTransition
 
 
 def radius(one: GAPE) -> float:
@@ -279,7 +279,7 @@ def test_untyped_closed_runs_keep_no_dense_tensor(others):
     n, k, ring = 200, 16, torch.arange(200)
     edges = torch.stack([torch.cat([ring, (ring + 1) % n]), torch.cat([(ring + 1) % n, ring])])
     one, graph = GAPE(k, readout="closed", scaling="none", seed=0, **others), Graph(edges, n, labels=ring % 3)
-    basis, kept = walk_basis(graph, **one.basis_settings), {}
+    basis, kept = one.prepare(graph), {}
 
     def keep(tensor):
         kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes() // tensor.element_size()
@@ -306,7 +306,7 @@ def test_inputs_that_do_not_fit_are_refused_with_the_reason():
     with pytest.raises(ValueError, match=r"labels must be a row of integers, got shape \[\]"):
         layer("node-labels").forward(graph.edge_index, labels=3)
     layer("node").forward(graph.edge_index, graph.batch, num_nodes=torch.tensor(graph.num_nodes))
-    with pytest.raises(ValueError, match=r"basis must be a WalkBasis.* got Graph"):
+    with pytest.raises(ValueError, match=r"basis must be a Basis.* got Graph"):
         layer("node").encode(graph, graph)
     with pytest.raises(ValueError, match=r"expected edge_index, a plain tensor \[2, E\], got layout torch.sparse_coo"):
         layer("node").forward(torch.eye(3).to_sparse())

@@ -372,7 +372,7 @@ TREES = [caterpillar(30, 300), caterpillar(60, 100), gape.as_graph(nx.random_lab
 @pytest.mark.parametrize("matrix", ["adjacency", "random_walk"])
 def test_krylov_vectors_of_trees_stay_orthogonal(tree, matrix):
     one = torch.ones(1, 1, dtype=torch.float64)
-    basis = Krylov(max_steps=60).basis(Equation(tree.walk(matrix), initial=one, transition=0 * one))
+    basis = Krylov(max_steps=60).projection(Equation(tree.walk(matrix), initial=one, transition=0 * one))
     vectors = basis.vectors[0, 0]
     gram = vectors @ vectors.T
     lengths = gram.diagonal()

@@ -10,7 +10,6 @@ from gape.nn.learnable.layer import GAPE
 from gape.nn.learnable.rooted import RootedAutomata
 from gape.nn.scaling import FeatureScaling
 from gape.nn.spectral_attention import SpectralAttention
-from gape.solvers.walk_basis import WalkBasis, walk_basis
 
 __all__ = [
     "GAPE",
@@ -31,8 +30,6 @@ __all__ = [
     "Pooling",
     "RootedAutomata",
     "SpectralAttention",
-    "WalkBasis",
     "WalkInput",
     "attend",
-    "walk_basis",
 ]

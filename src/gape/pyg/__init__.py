@@ -13,7 +13,7 @@ try:
 except ImportError as error:
     raise ImportError("gape.pyg needs PyTorch Geometric: pip install 'gape[pyg]'") from error
 
-from gape.pyg.add_walk_basis import AddWalkBasis
+from gape.pyg.add_walk_basis import AddWalkBasis, basis_of
 from gape.pyg.base import AddEncoding
 from gape.pyg.transforms import (
     AddCommunicability,
@@ -53,4 +53,5 @@ __all__ = [
     "AddSpectrum",
     "AddWalkBasis",
     "AddWalkProfile",
+    "basis_of",
 ]

@@ -2,17 +2,17 @@
 
 from gape.solvers.auto import Auto
 from gape.solvers.base import Result, Solver
-from gape.solvers.basis import Basis, GraphBasis
+from gape.solvers.basis import Basis
 from gape.solvers.equation import Equation
 from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.kronecker import Kronecker
 from gape.solvers.krylov import Krylov
+from gape.solvers.prepare import prepare
 from gape.solvers.schur import Schur
 from gape.solvers.series import Series
 from gape.solvers.solution import AlgebraicOnlyWarning, LeastSquaresWarning, Solution, SolveError, Status
-from gape.solvers.solve import prepare, solve
+from gape.solvers.solve import solve
 from gape.solvers.spectral import Spectral
-from gape.solvers.walk_basis import WalkBasis, walk_basis
 
 __all__ = [
     "AlgebraicOnlyWarning",
@@ -20,7 +20,6 @@ __all__ = [
     "Basis",
     "Equation",
     "FixedPoint",
-    "GraphBasis",
     "Kronecker",
     "Krylov",
     "LeastSquaresWarning",
@@ -32,8 +31,6 @@ __all__ = [
     "Solver",
     "Spectral",
     "Status",
-    "WalkBasis",
     "prepare",
     "solve",
-    "walk_basis",
 ]

@@ -20,7 +20,7 @@ from gape.solvers.equation import Equation
 from gape.solvers.solution import Status
 
 if TYPE_CHECKING:
-    from gape.solvers.basis import Basis
+    from gape.solvers.projection import Projection
 
 
 @dataclass(eq=False)
@@ -39,8 +39,8 @@ class Result:
         confirmed: if ``False``, a singular status is a suspicion that :mod:`gape.solvers.singular` has to confirm; if
             ``True``, the weights of singular graphs are their least-squares solution.
         weight_bound: no weight is larger in absolute value, as far as the solver knows.
-        basis, coordinates: a basis of the walk matrix and the solution in it. Gradients then go through the small
-            projected equation.
+        projection, coordinates: vectors of the graphs and the solution in their coordinates. Gradients then go through
+            the small projected equation.
         solver: the name of the solver of each graph; filled in by :func:`gape.solve`.
     """
 
@@ -54,7 +54,7 @@ class Result:
     radius_kind: str = "exact"
     confirmed: bool = True
     weight_bound: float = float("inf")
-    basis: Basis | None = None
+    projection: Projection | None = None
     coordinates: Tensor | None = None
     solver: list[str] = field(default_factory=list)
 
@@ -137,8 +137,8 @@ class Solver(ABC):
     def solve(self, equation: Equation) -> Result:
         """Solve the equation of all graphs together, without gradients."""
 
-    def basis(self, equation: Equation) -> Basis:
-        """Compute a basis of the walk matrix that serves any automaton with the same labels."""
+    def projection(self, equation: Equation) -> Projection:
+        """Compute vectors of the graphs that serve any automaton with the same labels, for :func:`gape.prepare`."""
         raise ValueError(f"a basis comes from Krylov, Spectral or Schur, got {self!r}")
 
     @property

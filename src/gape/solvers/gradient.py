@@ -20,11 +20,11 @@ from torch import Tensor
 
 from gape.graph.walk_matrix import WalkMatrix
 from gape.solvers.base import Result
-from gape.solvers.basis import Basis
 from gape.solvers.certificate import NO, SINGULAR_GAP
 from gape.solvers.equation import Equation
 from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.kronecker import operator_matrices
+from gape.solvers.projection import Projection
 from gape.solvers.schur import Schur
 from gape.solvers.schur_form import SchurForm
 from gape.solvers.singular import MAX_DENSE_UNKNOWNS
@@ -88,7 +88,7 @@ def stein_solve(
 def attach_gradients(equation: Equation, result: Result) -> Tensor:
     """Return the weights of ``result``, attached to the tensors of ``equation`` that require gradients."""
     singular = (result.unique == NO).nonzero().flatten()
-    basis, known = result.basis, result.coordinates
+    basis, known = result.projection, result.coordinates
     # A basis is for fixed edge weights and for the right-hand side of labels.
     if basis is not None and known is not None and not equation.learns_edges and equation.given_rhs is None:
         if not basis.orthogonal:
@@ -117,7 +117,7 @@ def _attach_on_edges(equation: Equation, system: EdgeSystem, known: Tensor) -> T
 class BasisSystem:
     """Y = H Y μ + S in the coordinates of a basis, which has no gradient itself."""
 
-    basis: Basis
+    basis: Projection
 
     def _h(self, y: Tensor, adjoint: bool) -> Tensor:
         h = self.basis.h.flatten(0, 1)
@@ -236,7 +236,7 @@ def _outer(left: Tensor, right: Tensor, labels: Tensor | None, like: Tensor) -> 
 def _dense_solve(equation: Equation, rhs: Tensor, adjoint: bool) -> Tensor:
     """Solve by a complete basis of the walk matrix: any right-hand side, any regular equation."""
     symmetric = equation.walk.symmetric
-    basis = Spectral().basis(equation) if symmetric else Schur().basis(equation)
+    basis = Spectral().projection(equation) if symmetric else Schur().projection(equation)
     padded = basis.padding.pad(rhs).unsqueeze(1).to(basis.vectors.dtype if not rhs.is_complex() else rhs.dtype)
     coordinates = (basis.vectors.conj().to(padded.dtype) @ padded).flatten(0, 1)
     system = BasisSystem(basis)

@@ -18,9 +18,9 @@ from torch import Tensor
 from gape._internal.validation import positive
 from gape.graph.batching import Padding
 from gape.solvers.base import Result, Solver
-from gape.solvers.basis import Basis
 from gape.solvers.certificate import check_tolerance
 from gape.solvers.equation import Equation
+from gape.solvers.projection import Projection
 from gape.solvers.schur_form import SchurForm
 from gape.solvers.solution import Status
 
@@ -54,12 +54,12 @@ class Krylov(Solver):
         if self.give_up is not None:
             positive(self.give_up, "give_up, unless None for never,")
 
-    def basis(self, equation: Equation) -> Basis:
+    def projection(self, equation: Equation) -> Projection:
         """Build a basis of ``max_steps`` vectors, or until every graph's space stops growing."""
         space = _LabelSpaces(equation, self.max_steps)
         while not space.finished:
             space.step()
-        return space.basis()
+        return space.projection()
 
     def solve(self, equation: Equation) -> Result:
         form = SchurForm.of(equation.transition)
@@ -76,7 +76,7 @@ class Krylov(Solver):
                 if space.converged(poles, goal):
                     break
                 stuck = space.process.steps == self.give_up and space.stuck
-            result = space.basis().solve(equation, self.tolerance, form)
+            result = space.projection().solve(equation, self.tolerance, form)
             if stuck or space.finished or not bool(result.has_status(Status.NOT_CONVERGED).any()):
                 return result
             # The test treats μ as normal; where it is not, ask for a smaller residual.
@@ -155,7 +155,7 @@ class _LabelSpaces:
                 return False
         return True
 
-    def basis(self) -> Basis:
+    def projection(self) -> Projection:
         process, graphs, labels = self.process, self.padding.graphs, self.labels
         h, vectors = process.h, process.vectors
         last = torch.zeros_like(h[:, 0])
@@ -173,7 +173,7 @@ class _LabelSpaces:
             # Eigenvalues of a nilpotent matrix are the most sensitive to rounding, and known to be 0.
             radius = torch.where(self.equation.walk.acyclic_graphs, 0.0, radius)
         each = torch.eye(labels, dtype=along.dtype, device=along.device)
-        return Basis(
+        return Projection(
             solver="Krylov",
             adjacency=self.equation.adjacency,
             vectors=vectors.reshape(graphs, labels, *vectors.shape[1:]),

@@ -11,8 +11,8 @@ import torch
 
 from gape._internal.validation import positive
 from gape.solvers.base import Result, Solver
-from gape.solvers.basis import Basis, whole_space_coordinates
 from gape.solvers.equation import Equation
+from gape.solvers.projection import Projection, whole_space_coordinates
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Schur(Solver):
     def __post_init__(self) -> None:
         positive(self.max_nodes, "max_nodes")
 
-    def basis(self, equation: Equation) -> Basis:
+    def projection(self, equation: Equation) -> Projection:
         walk, adjacency = equation.walk, equation.adjacency
         largest = int(adjacency.sizes.max())
         if largest > self.max_nodes:
@@ -50,7 +50,7 @@ class Schur(Solver):
         h = torch.from_numpy(upper).to(walk.ptr.device).unsqueeze(1)
         spectrum = torch.linalg.eigvals(walk.dense(within_components=True).detach()).unsqueeze(1)
         rows = torch.from_numpy(vectors).to(walk.ptr.device).mT.unsqueeze(1)
-        return Basis(
+        return Projection(
             solver="Schur",
             adjacency=adjacency,
             vectors=rows,
@@ -68,4 +68,4 @@ class Schur(Solver):
         )
 
     def solve(self, equation: Equation) -> Result:
-        return self.basis(equation).solve(equation)
+        return self.projection(equation).solve(equation)

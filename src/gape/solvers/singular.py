@@ -120,7 +120,7 @@ def deflated(equation: Equation) -> tuple[Result, Tensor]:
     Also ``[graphs]``: whether it is that. It is not where two different eigenvalues of a graph are singular.
     """
     mu, form = equation.transition, SchurForm.of(equation.transition)
-    basis = Spectral().basis(equation)
+    basis = Spectral().projection(equation)
     result = basis.solve(equation, form=form)
     theta = basis.h[:, 0]
     near = pole_gaps(theta, form) <= SINGULAR_GAP

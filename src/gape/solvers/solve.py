@@ -1,9 +1,8 @@
-"""``solve`` and ``prepare``: sum the weights of an automaton's runs on graphs."""
+"""``solve``: sum the weights of an automaton's runs on graphs."""
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -14,14 +13,12 @@ from gape._internal.validation import check_at_least
 from gape.automaton import Automaton
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
-from gape.graph.spectral_radius import unit_walk, walk_radius
 from gape.solvers.auto import Auto
 from gape.solvers.base import Result, Solver
-from gape.solvers.basis import GraphBasis
+from gape.solvers.basis import Basis
 from gape.solvers.certificate import NO, RADIUS_KINDS, YES, code, overflowing
 from gape.solvers.equation import Equation, as_rhs, check_fit, output_dtype
 from gape.solvers.gradient import attach_gradients
-from gape.solvers.krylov import Krylov
 from gape.solvers.readouts import check_readout, read_out
 from gape.solvers.singular import resolve_singular
 from gape.solvers.solution import OnSingular, ReadoutName, Solution, Status
@@ -34,7 +31,7 @@ def solve(
     readout: ReadoutName = "node",
     solver: Solver | None = None,
     matrix: str = "adjacency",
-    basis: GraphBasis | None = None,
+    basis: Basis | None = None,
     rhs: Any = None,
     on_singular: OnSingular = "raise",
     throw: bool = True,
@@ -55,7 +52,7 @@ def solve(
             :class:`gape.encodings.Pairs`. The latter two are for one real μ and no final weights.
         solver: its settings; ``None`` for :class:`Auto`. For ``readout="node"``, as are ``basis`` and ``rhs``.
         matrix: the walk matrix A by name, see :mod:`gape.graph.walk_matrix`.
-        basis: from :func:`prepare` for this graph, instead of ``solver``.
+        basis: from :func:`gape.prepare` for this graph, instead of ``solver``.
         rhs: ``[n, states]``, the right-hand side instead of αℓ: the weights with which runs begin at each node.
         on_singular: ``"raise"``, or ``"least_squares"`` for the minimum-norm least-squares solution, flagged as such.
             Closed and pair readouts have it, where the walk matrix is not symmetric, for graphs of up to 4,096 nodes
@@ -90,7 +87,7 @@ def solve(
         if basis is not None:
             if rhs is not None:
                 raise ValueError("a basis is computed for labels, not for rhs; leave out basis or rhs")
-            basis.check(automaton, graph, matrix)
+            graph = basis.check(automaton, graph, matrix)
         if readout != "node":
             equations = [Equation.of(automaton, part, matrix, dtype=dtype) for part in graph.parts]
             results = read_out(readout, equations, on_singular, memory)
@@ -106,52 +103,6 @@ def solve(
             parts = _parts(automaton, graph, matrix, solver, basis, rhs, dtype, weights)
             results = map_threads(_solve_part, parts)
     return _collect(weights, results, on_singular).checked(throw)
-
-
-def prepare(
-    graph: Any,
-    *,
-    solver: Solver | None = None,
-    matrix: str = "adjacency",
-    labels: int | None = None,
-    unit_radius: bool = False,
-) -> GraphBasis:
-    """Compute the bases of the graphs' walk matrices once, to solve (or learn) many automata on them.
-
-    Args:
-        graph: a :class:`Graph`, or anything :func:`gape.as_graph` takes.
-        solver: :class:`Krylov`, :class:`Spectral` or :class:`Schur`; ``None`` for Krylov with 32 steps, which is
-            exact for graphs up to that size; on larger ones the certificate of each solve tells if it was enough.
-        matrix: the walk matrix.
-        labels: number of node labels; as many as ``graph.labels`` shows if ``None``.
-        unit_radius: divide each graph's walk matrix by its spectral radius, as :class:`gape.nn.GAPE` does.
-
-    Example:
-        >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
-        >>> basis = prepare(ring)
-        >>> solve(Automaton.katz(0.25), ring, basis=basis).weights[0].item()
-        2.0
-    """
-    graph = as_graph(graph)
-    solver = Krylov(max_steps=32) if solver is None else solver
-    if not isinstance(solver, Solver):
-        raise ValueError(f"a basis comes from Krylov, Spectral or Schur, got {solver!r}")
-    if labels is None:
-        labels = 1 if graph.labels is None or not graph.labels.numel() else int(graph.labels.max()) + 1
-    probe = Automaton(torch.ones(1, labels, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64))
-    check_fit(probe, graph)
-    # Leave inference mode: a basis has to be fit for training.
-    with torch.inference_mode(False), torch.no_grad():
-        equations = [Equation.of(probe, part, matrix) for part in graph.parts]
-        radius = None
-        if unit_radius:
-            radius = walk_radius(graph, matrix)
-            each = torch.split(radius, [part.num_graphs for part in graph.parts])
-            equations = [
-                replace(equation, walk=unit_walk(part, matrix, own), graph=None)
-                for equation, part, own in zip(equations, graph.parts, each, strict=True)
-            ]
-        return GraphBasis(graph, matrix, labels, tuple(solver.basis(equation) for equation in equations), radius)
 
 
 def _check_settings(automaton: Automaton, solver: Solver | None, on_singular: str) -> None:
@@ -180,12 +131,12 @@ def _parts(
     graph: Graph,
     matrix: str,
     solver: Solver | None,
-    basis: GraphBasis | None,
+    basis: Basis | None,
     rhs: Tensor | None,
     dtype: torch.dtype,
     out: Tensor | None,
 ) -> list[_Part]:
-    graphs = graph.parts if basis is None else basis.graph.parts
+    graphs = graph.parts
     solvers = [solver or Auto()] * len(graphs) if basis is None else basis.parts
     sizes = [part.num_nodes for part in graphs]
     rights = [None] * len(graphs) if rhs is None else torch.split(rhs, sizes)
@@ -241,7 +192,7 @@ def _solve_together(solver: Solver, equation: Equation) -> Result:
         lost = overflowing(x.detach(), equation.sizes)
         if lost is not None:
             result.status[lost & ~result.has_status(Status.NOT_CONVERGED)] = code(Status.OVERFLOW)
-    result.weights, result.basis, result.coordinates = x, None, None
+    result.weights, result.projection, result.coordinates = x, None, None
     result.solver = [solver.name] * equation.num_graphs
     return result
 

@@ -9,8 +9,8 @@ import torch
 
 from gape._internal.validation import positive
 from gape.solvers.base import Result, Solver
-from gape.solvers.basis import Basis, whole_space_coordinates
 from gape.solvers.equation import Equation
+from gape.solvers.projection import Projection, whole_space_coordinates
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Spectral(Solver):
     def __post_init__(self) -> None:
         positive(self.max_nodes, "max_nodes")
 
-    def basis(self, equation: Equation) -> Basis:
+    def projection(self, equation: Equation) -> Projection:
         self.check(equation)
         walk, adjacency = equation.walk, equation.adjacency
         largest = int(adjacency.sizes.max())
@@ -50,7 +50,7 @@ class Spectral(Solver):
             dense = padded.unsqueeze(2) * dense / padded.unsqueeze(1)
         theta, vectors = torch.linalg.eigh((dense + dense.mT) / 2)
         vectors = vectors.mT.unsqueeze(1)
-        return Basis(
+        return Projection(
             solver="Spectral",
             adjacency=adjacency,
             vectors=vectors,
@@ -67,4 +67,4 @@ class Spectral(Solver):
         )
 
     def solve(self, equation: Equation) -> Result:
-        return self.basis(equation).solve(equation)
+        return self.projection(equation).solve(equation)

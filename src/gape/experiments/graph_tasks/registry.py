@@ -17,7 +17,6 @@ from gape.nn.encoders import LinearEncoder
 from gape.nn.learnable.encoder import GAPEEncoder, WalkInput
 from gape.nn.learnable.layer import GAPE
 from gape.nn.scaling import Scaling
-from gape.solvers.walk_basis import WalkBasis
 
 EncoderKind = Literal["none", "linear", "signed", "spectral", "degree-distance", "learned"]
 
@@ -207,13 +206,15 @@ class LearnedEncoding:
 
     def encoder_input(self, batch: Any) -> WalkInput:
         """Collect the input of the model's encoder from a batch of the prepared dataset."""
+        from gape.pyg import basis_of
+
         x = batch.x
         labels = None if x is None or x.is_floating_point() else x[:, 0] if x.dim() == 2 else x
         kind = getattr(batch, "edge_attr", None)
         kind = kind if kind is not None and not kind.is_floating_point() and kind.dim() == 1 else None
         weight, fixed = getattr(batch, "edge_weight", None), getattr(batch, FIXED_ATTRIBUTE, None)
         weight = None if weight is None else weight.flatten()
-        return WalkInput(labels, kind, edge_weight=weight, basis=WalkBasis.of(batch), fixed=fixed)
+        return WalkInput(labels, kind, edge_weight=weight, basis=basis_of(batch), fixed=fixed)
 
     @staticmethod
     def _layer_settings(

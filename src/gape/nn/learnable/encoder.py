@@ -15,7 +15,8 @@ from gape.nn.attention.multi_head import fit_bias
 from gape.nn.attention.pattern import AttentionPattern
 from gape.nn.encoders import Encoder
 from gape.nn.learnable.layer import GAPE
-from gape.solvers.walk_basis import WalkBasis
+from gape.solvers.basis import Basis
+from gape.solvers.prepare import prepare_layer
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +27,14 @@ class WalkInput:
         labels: ``[num_nodes]`` node labels, such as atom types.
         edge_type: ``[num_edges]`` edge types, such as bond types.
         edge_weight: ``[num_edges]``.
-        basis: precomputed by :class:`gape.pyg.AddWalkBasis`, ``WalkBasis.of(batch)``.
+        basis: precomputed, by :meth:`GAPEEncoder.prepare` or ``gape.pyg.basis_of(batch)``.
         fixed: ``[num_nodes, channels]``, input of ``extra_encoder``.
     """
 
     labels: Tensor | None = None
     edge_type: Tensor | None = None
     edge_weight: Tensor | None = None
-    basis: WalkBasis | None = None
+    basis: Basis | None = None
     fixed: Tensor | None = None
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> WalkInput:
@@ -97,6 +98,10 @@ class GAPEEncoder(Encoder):
             "complete": any(needed["complete"] for needed in each),
             "returns": max(needed["returns"] for needed in each),
         }
+
+    def prepare(self, graph: Graph) -> Basis:
+        """Compute one basis that serves all layers."""
+        return prepare_layer(graph, **self.basis_settings)
 
     def fit_scaling(self, batches: Iterable[tuple[Any, AttentionPattern]]) -> None:
         """Fit the scaling of the layers with ``scaling="fixed"`` or ``"whitened"`` on the training set."""

@@ -18,10 +18,10 @@ from gape.nn.learnable.automaton import LearnableAutomaton, TransitionBy, Transi
 from gape.nn.learnable.rooted import RootedAutomata
 from gape.nn.learnable.runs import GraphRuns, check_basis
 from gape.nn.scaling import FeatureScaling, Scaling
-from gape.solvers.basis import GraphBasis
+from gape.solvers.basis import Basis
 from gape.solvers.certificate import lost_rows
+from gape.solvers.prepare import enough_vectors, prepare_layer
 from gape.solvers.rooted import rooted
-from gape.solvers.walk_basis import WalkBasis, enough_vectors
 
 #: Readouts that a layer can learn.
 LayerReadout = Literal["node", "closed", "pair", "rooted"]
@@ -137,6 +137,10 @@ class GAPE(nn.Module):
         vectors = None if complete else enough_vectors(self.damping)
         return {"matrix": self.matrix, "vectors": vectors, "complete": complete, "returns": 0}
 
+    def prepare(self, graph: Graph) -> Basis:
+        """Compute a basis of the graph for :meth:`forward` and :meth:`encode`, to use more than once."""
+        return prepare_layer(graph, **self.basis_settings)
+
     def forward(
         self,
         edge_index: Tensor,
@@ -146,7 +150,7 @@ class GAPE(nn.Module):
         edge_weight: Tensor | None = None,
         labels: Tensor | None = None,
         edge_type: Tensor | None = None,
-        basis: WalkBasis | GraphBasis | None = None,
+        basis: Basis | None = None,
     ) -> Tensor:
         """Encode a batch of graphs.
 
@@ -157,8 +161,9 @@ class GAPE(nn.Module):
             edge_weight: ``[E]``, ones if ``None``; not differentiated.
             labels: ``[n]`` integers below m.
             edge_type: ``[E]`` integers below the number of edge types.
-            basis: computed here if ``None``. Precomputed by :class:`gape.pyg.AddWalkBasis`: ``WalkBasis.of(data)``; or
-                for this graph by ``gape.prepare(graph, matrix=layer.matrix, labels=1, unit_radius=True)``.
+            basis: computed here if ``None``. Precomputed by :meth:`prepare`; of PyG data by
+                :class:`gape.pyg.AddWalkBasis` and ``gape.pyg.basis_of(batch)``; or by
+                ``gape.prepare(graph, matrix=layer.matrix, labels=1, unit_radius=True)``.
 
         Returns:
             ``[n, out_channels]``, or ``[graphs, out_channels, n, n]`` for pairs: row v, column u holds the runs u → v.
@@ -173,14 +178,13 @@ class GAPE(nn.Module):
         edge_index: Tensor,
         batch: Tensor | None = None,
         *,
-        basis: WalkBasis | GraphBasis | None = None,
+        basis: Basis | None = None,
         **others: Any,
-    ) -> tuple[Graph, WalkBasis | GraphBasis | None]:
+    ) -> tuple[Graph, Basis | None]:
         """Build the graph from the arguments of :meth:`forward`; return it with the basis."""
         self._refuse_unused(others.get("labels"), others.get("edge_type"))
         # Empty graphs at the end of a batch do not appear in ``batch``, but they have a row in the basis.
-        graphs = len(basis.radius) if isinstance(basis, WalkBasis) else 0
-        graphs = basis.graph.num_graphs if isinstance(basis, GraphBasis) else graphs
+        graphs = basis.num_graphs if isinstance(basis, Basis) else 0
         return batched_graph(edge_index, batch, **others, num_graphs=graphs), basis
 
     def _refuse_unused(self, labels: Tensor | None, edge_type: Tensor | None) -> None:
@@ -196,7 +200,7 @@ class GAPE(nn.Module):
                 "does not read it; build it with edge_types=R and transition_by='edge' or 'both', or leave it out"
             )
 
-    def encode(self, graph: Graph, basis: WalkBasis | GraphBasis | None = None) -> Tensor:
+    def encode(self, graph: Graph, basis: Basis | None = None) -> Tensor:
         """Encode a :class:`gape.Graph` as :meth:`forward` does, but ignore labels and types that are not read."""
         found = self.read(graph, basis)
         # The features are float32 or float64; the rest of the model may have lower precision.
@@ -206,7 +210,7 @@ class GAPE(nn.Module):
         scaled: Tensor = self.scaling(found).to(dtype)
         return scaled if self.linear is None else self.linear(scaled)
 
-    def read(self, graph: Graph, basis: WalkBasis | GraphBasis | None = None) -> Tensor:
+    def read(self, graph: Graph, basis: Basis | None = None) -> Tensor:
         """Compute the features before scaling and linear layer, ``[n, features]``; for pairs the bias itself."""
         if self.labelling == "degree":
             graph = graph.with_labels(DegreeLabels(self.machine.labels))
@@ -252,9 +256,7 @@ class GAPE(nn.Module):
         )
 
     @torch.no_grad()
-    def fit_scaling(
-        self, batches: Iterable[Mapping[str, Any] | Graph | tuple[Graph, WalkBasis | GraphBasis | None]]
-    ) -> None:
+    def fit_scaling(self, batches: Iterable[Mapping[str, Any] | Graph | tuple[Graph, Basis | None]]) -> None:
         """Fit the scaling of the features on the training set, for ``scaling="fixed"`` and ``"whitened"``.
 
         Args:
@@ -275,7 +277,7 @@ class GAPE(nn.Module):
             raise ValueError("fit_scaling needs at least one batch of the training set, got none")
         self.scaling.fit(torch.cat(rows))
 
-    def _batch(self, batch: Any) -> tuple[Graph, WalkBasis | GraphBasis | None]:
+    def _batch(self, batch: Any) -> tuple[Graph, Basis | None]:
         if isinstance(batch, Mapping):
             known = list(inspect.signature(self.forward).parameters)
             if unknown := [name for name in batch if name not in known]:

@@ -25,8 +25,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from gape.solvers.basis import Basis
 from gape.solvers.gradient import BasisSystem, stein_solve
+from gape.solvers.projection import Projection
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class ResolventRuns:
         damping: bound of ‖μ‖₂.
     """
 
-    basis: Basis
+    basis: Projection
     labels: Tensor | None
     damping: float
 
@@ -82,7 +82,7 @@ class ResolventRuns:
         """``[graphs, n_max, J]``."""
         return self.basis.vectors[:, 0].mT
 
-    def _system(self, basis: Basis) -> BasisSystem:
+    def _system(self, basis: Projection) -> BasisSystem:
         # Ritz values of a directed graph may lie outside the unit disc, so these use the general solver.
         return SmithSystem(basis, self.damping) if basis.form == "diagonal" else BasisSystem(basis)
 

@@ -22,10 +22,10 @@ from gape.nn.learnable.lengths import (
     weights_by_length,
 )
 from gape.nn.learnable.resolvent import ResolventRuns
-from gape.solvers.basis import GraphBasis
+from gape.solvers.basis import Basis
 from gape.solvers.equation import Equation
 from gape.solvers.gradient import MAX_DENSE_ADJOINT_NODES, EdgeSystem, stein_solve
-from gape.solvers.walk_basis import WalkBasis, enough_vectors, return_weights, unit_basis
+from gape.solvers.prepare import enough_vectors, prepare_layer, return_weights
 
 
 class GraphRuns:
@@ -46,14 +46,13 @@ class GraphRuns:
         machine: LearnableAutomaton,
         matrix: str,
         length: int | None,
-        basis: WalkBasis | GraphBasis | None,
+        basis: Basis | None,
         memory: float,
     ) -> None:
         self.graph, self.machine, self.matrix, self.length, self.memory = graph, machine, matrix, length, memory
         check_graph(graph, machine)
-        if basis is not None:
-            check_basis(basis, graph, matrix)
         self.precomputed = basis
+        self.radius = None if basis is None else check_basis(basis, graph, matrix)
         self.labels = graph.labels if machine.labels > 1 else None
 
     def node(self) -> Tensor:
@@ -110,10 +109,7 @@ class GraphRuns:
     @cached_property
     def _walk(self) -> WalkMatrix:
         """The walk matrix of unit radius."""
-        if self.precomputed is None:
-            radius = walk_radius(self.graph, self.matrix)
-        else:
-            radius = _radius(self.precomputed).to(torch.float64)
+        radius = walk_radius(self.graph, self.matrix) if self.radius is None else self.radius
         return unit_walk(self.graph, self.matrix, radius)
 
     @cached_property
@@ -123,34 +119,34 @@ class GraphRuns:
 
     def _returns(self, length: int) -> Tensor:
         """Return weights (Aᵗ)_vv, ``[n, T]``."""
-        if not isinstance(self.precomputed, WalkBasis):
+        known = None if self.precomputed is None else self.precomputed.returns
+        if known is None:
             return return_weights(self._walk, length)
-        known = self.precomputed.returns
-        if known is None or known.shape[1] < length:
-            got = 0 if known is None else known.shape[1]
+        if known.shape[1] < length:
             raise ValueError(
-                f"the basis has {got} return weights, the layer needs {length}; use AddWalkBasis(returns={length})"
+                f"the basis has {known.shape[1]} return weights, the layer needs {length}; use layer.prepare(graph) or "
+                f"AddWalkBasis(returns={length})"
             )
         return known[:, :length].to(torch.float64)
 
-    def _resolvent_runs(self, basis: GraphBasis) -> list[ResolventRuns]:
+    def _resolvent_runs(self, basis: Basis) -> list[ResolventRuns]:
         """Split the labels by the parts of the basis."""
         sizes = [part.adjacency.num_nodes for part in basis.parts]
         labels = [None] * len(sizes) if self.labels is None else torch.split(self.labels, sizes)
         return [ResolventRuns(part, own, self._damping) for part, own in zip(basis.parts, labels, strict=True)]
 
-    def _basis(self, complete: bool) -> GraphBasis:
+    def _basis(self, complete: bool) -> Basis:
         """Return the precomputed basis if it is sufficient, or compute one."""
         largest = int(self.graph.sizes.max())
         enough = min(largest, enough_vectors(self._damping))
         basis = self.precomputed
         if basis is None:
-            return unit_basis(self.graph, self.matrix, vectors=largest if complete else enough, complete=complete)
-        if isinstance(basis, WalkBasis):
-            if basis.vectors is None:
-                raise ValueError("the basis lacks vectors; use AddWalkBasis(**layer.basis_settings)")
-            basis = basis.padded(self.graph)
-        if all(part.complete for part in basis.parts):
+            return prepare_layer(self.graph, self.matrix, vectors=largest if complete else enough, complete=complete)
+        if not basis.parts:
+            raise ValueError(
+                "the basis lacks vectors; use layer.prepare(graph) or AddWalkBasis(**layer.basis_settings)"
+            )
+        if basis.complete:
             return basis
         if complete:
             raise ValueError(
@@ -172,7 +168,7 @@ class GraphRuns:
                 )
         return basis
 
-    def _symmetric_basis(self, readout: str) -> GraphBasis:
+    def _symmetric_basis(self, readout: str) -> Basis:
         """Return a basis of eigenvectors."""
         if self.precomputed is None and self._directed:
             raise ValueError(
@@ -234,25 +230,11 @@ def check_graph(graph: Graph, machine: LearnableAutomaton) -> None:
             raise ValueError(f"{name} must lie below {count}, got {int(values[at])} at {place} {at}")
 
 
-def check_basis(basis: WalkBasis | GraphBasis, graph: Graph, matrix: str) -> None:
-    """Check that the basis belongs to this walk matrix and to these graphs."""
-    if isinstance(basis, WalkBasis):
-        basis.check(graph, matrix)
-    elif isinstance(basis, GraphBasis):
-        basis.check_graph(graph, matrix)
-        if basis.unit_radius is None or basis.labels > 1:
-            raise ValueError(
-                f"a learnable automaton walks on matrices of unit radius, got {basis!r}; use "
-                "gape.prepare(..., labels=1, unit_radius=True)"
-            )
-    else:
+def check_basis(basis: Basis, graph: Graph, matrix: str) -> Tensor:
+    """Check that the basis belongs to this walk matrix and to these graphs; return their radii."""
+    if not isinstance(basis, Basis):
         raise ValueError(
-            "basis must be a WalkBasis, such as WalkBasis.of(data), or a result of gape.prepare, "
+            "basis must be a Basis, such as layer.prepare(graph) or gape.pyg.basis_of(batch), "
             f"got {type(basis).__name__}"
         )
-
-
-def _radius(basis: WalkBasis | GraphBasis) -> Tensor:
-    radius = basis.radius if isinstance(basis, WalkBasis) else basis.unit_radius
-    assert radius is not None
-    return radius
+    return basis.check_layer(graph, matrix)

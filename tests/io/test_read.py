@@ -443,3 +443,9 @@ def test_columns_are_for_edge_lists(tmp_path):
     scipy.sparse.save_npz(tmp_path / "a.npz", scipy.sparse.eye_array(2, format="csr"))
     with pytest.raises(ValueError, match=r"columns and headers are for edge lists, and .npz files have none"):
         read_graphs(tmp_path / "a.npz", source="a")
+
+
+def test_a_matrix_market_file_without_an_end_does_not_crash(tmp_path):
+    # SciPy's reader runs past the end of this one.
+    (tmp_path / "a.mtx").write_bytes(b"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1x")
+    assert as_dict(read_graphs(tmp_path / "a.mtx")) == {None: {("0", "1"): 1.0}}

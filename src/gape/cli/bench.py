@@ -95,7 +95,12 @@ def bench(
         if queue is not None or tasks != ["cycles"]:
             given = f"--queue {queue}" if queue is not None else " ".join(tasks or ["no task"])
             raise ValueError(f"--short is for the task cycles alone, got {given}: gape bench cycles --short")
-        pairs, max_minutes = {**QUICK_SCHEDULE, **pairs}, max_minutes or QUICK_MINUTES
+        pairs = {**QUICK_SCHEDULE, **pairs}
+        if max_minutes is None:
+            max_minutes = QUICK_MINUTES
+            typer.echo(
+                f"--short ends every cell after {QUICK_MINUTES:g} min; --max-minutes sets another limit", err=True
+            )
     if report is not None:
         _check_report(report, one_task=queue is None and len(tasks or []) == 1, missing=missing)
     if queue is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import re
 import struct
@@ -50,7 +51,9 @@ def read_mtx(path: Path) -> NamedGraphs:
     import scipy.io  # imports threadpoolctl if it is installed
 
     try:
-        return numbered(as_graph(scipy.sparse.coo_array(scipy.io.mmread(path))))
+        # SciPy reads beyond the end of a file whose last line is not a number and has no end.
+        content = io.BytesIO(path.read_bytes() + b"\n")
+        return numbered(as_graph(scipy.sparse.coo_array(scipy.io.mmread(content))))
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{path} cannot be read as a Matrix Market file: {error}") from error
 

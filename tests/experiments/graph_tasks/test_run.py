@@ -62,6 +62,26 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_the_cell_goes_on_afterwards(tmp_path
     assert without_clock(parts) == without_clock(run_cell(cell, RunOptions(tmp_path / "whole")))
 
 
+def test_ctrl_c_keeps_every_whole_epoch(tmp_path, tiny, monkeypatch):
+    from gape.experiments.graph_tasks.training.module import TrainingModule
+
+    cell = Cell("cycles", "rw", 41, tiny)
+    expected = run_cell(cell, RunOptions(tmp_path / "whole"))["best_validation"]
+    step = TrainingModule.training_step
+
+    def interrupted(self, *batch):
+        if self.epoch == 3:
+            raise KeyboardInterrupt
+        return step(self, *batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingModule, "training_step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_cell(cell, RunOptions(tmp_path / "runs"))
+    assert Checkpoint.load(cell.folder(tmp_path / "runs") / "checkpoint.pt").epoch == 3
+    assert run_cell(cell, RunOptions(tmp_path / "runs"))["best_validation"] == expected
+
+
 def test_a_cell_trains_and_leaves_a_complete_folder(tmp_path, tiny):
     cell = Cell("cycles", "gape", 41, {**tiny, "data.variant": "matched"})
     seen = []

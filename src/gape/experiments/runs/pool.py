@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
@@ -97,6 +98,8 @@ def _work(item: Any, work: Callable[[Any, Send], Any], pipe: Connection) -> None
     """Run in the worker: send ``("message", …)`` on the way and ``("done" | "failed", …)`` at the end."""
     if hasattr(os, "nice"):  # not on Windows
         os.nice(max(0, NICE - os.nice(0)))
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(kind, _interrupt)
     import torch
 
     torch.set_num_threads(1)
@@ -113,6 +116,13 @@ def _work(item: Any, work: Callable[[Any, Send], Any], pipe: Connection) -> None
             pipe.send(("failed", "interrupted"))
     else:
         pipe.send(("done", result))
+
+
+def _interrupt(*_: object) -> None:
+    """Raise ``KeyboardInterrupt`` once; later signals do not disturb what is being saved."""
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(kind, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from gape.experiments.runs.lightning import fit, quiet_lightning
 #: Called after each epoch with the line of metrics.csv.
 Report = Callable[[dict[str, float]], None]
 
-# Seconds between checkpoints: what an interruption may cost.
+# Seconds between checkpoints: what a crash may cost. Ctrl-C and SIGTERM cost the epoch they interrupt.
 SAVE_EVERY_SECONDS = 15.0
 
 
@@ -144,7 +145,7 @@ class EpochEnd(Callback):
     ) -> None:
         self.folder, self.checkpoint, self.max_minutes, self.report = folder, checkpoint, max_minutes, report
         self.epochs = EpochTable(folder / "metrics.csv")
-        self._minutes_before = checkpoint.minutes
+        self._minutes_before, self._saved_epoch = checkpoint.minutes, checkpoint.epoch
         self._started = self._saved = time.monotonic()
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -174,18 +175,23 @@ class EpochEnd(Callback):
         self.epochs.append(line)
         if trainer.logger is not None:
             trainer.logger.log_metrics(line, step=state.epoch)
+        # Copies, since an interruption saves them in the middle of the next epoch.
+        state.weights, state.optimizer = copy_weights(module.network), deepcopy(trainer.optimizers[0].state_dict())
+        state.scheduler = deepcopy(self.scheduler.state_dict())
         if state.stopped or time.monotonic() - self._saved > SAVE_EVERY_SECONDS:
-            self.save(trainer, module)
+            self.save()
         if self.report is not None:
             self.report(line)
 
-    def save(self, trainer: Trainer, module: TrainingModule) -> None:
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Save the last whole epoch when training is interrupted."""
+        if trainer.is_global_zero and self.checkpoint.epoch > self._saved_epoch:
+            self.save()
+
+    def save(self) -> None:
         """Write the checkpoint of the last whole epoch."""
-        state = self.checkpoint
-        state.weights, state.optimizer = copy_weights(module.network), trainer.optimizers[0].state_dict()
-        state.scheduler = self.scheduler.state_dict()
-        state.save(self.folder / "checkpoint.pt")
-        self._saved = time.monotonic()
+        self.checkpoint.save(self.folder / "checkpoint.pt")
+        self._saved, self._saved_epoch = time.monotonic(), self.checkpoint.epoch
 
     def _line(self, module: TrainingModule, trainer: Trainer) -> dict[str, float]:
         minutes = self._minutes_before + (time.monotonic() - self._started) / 60

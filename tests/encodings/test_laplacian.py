@@ -283,3 +283,31 @@ def test_eigenvectors_are_exact_not_to_one_percent(seed, nodes, bound):
     assert float(residual.norm(dim=0).max()) < bound
     exact = torch.linalg.eigvalsh(dense)[1:11]
     torch.testing.assert_close(found.values[0], exact, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["normalized", "combinatorial"])
+@pytest.mark.parametrize("largest", [512, 10])
+def test_null_vectors_of_the_other_components_come_first_if_asked_for(kind, largest, monkeypatch):
+    monkeypatch.setattr("gape.encodings.laplacian.MAX_DENSE_NODES", largest)
+    pieces = [nx.path_graph(4), nx.star_graph(6), nx.empty_graph(1), nx.cycle_graph(5)]
+    graphs = [as_graph(nx.disjoint_union_all(pieces)), as_graph(nx.path_graph(4)), as_graph(nx.empty_graph(3))]
+    plain, marked = (
+        Laplacian(6, kind, null_vectors=how, dtype=F64).eigenpairs(graphs) for how in ("omit", "components")
+    )
+    matrix = LaplacianMatrix(kind, False, "test").sparse(graphs[0])[0]
+    values, vectors = marked.values[0], marked.vectors[: graphs[0].num_nodes].numpy()
+    np.testing.assert_allclose(matrix @ vectors, vectors * values.numpy(), atol=1e-10)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(6), atol=1e-10)
+    assert values[:3].eq(0).all()
+    assert [np.flatnonzero(vectors[:, i]).tolist() for i in range(3)] == [[*range(4, 11)], [11], [*range(12, 17)]]
+    torch.testing.assert_close(marked.vectors[:17, 3:], plain.vectors[:17, :3])
+    # A connected graph has no other components; of three nodes without edges, two are marked.
+    torch.testing.assert_close(marked.vectors[17:21], plain.vectors[17:21])
+    torch.testing.assert_close(marked.values[1:2], plain.values[1:2], equal_nan=True)
+    torch.testing.assert_close(marked.vectors[21:, :3], torch.diag(torch.ones(2, dtype=F64), -1))
+    assert Laplacian(6, kind, null_vectors="components")(graphs)[11, 1] == 1
+
+
+def test_other_null_vectors_are_refused():
+    with pytest.raises(ValueError, match="null_vectors must be one of 'omit', 'components', got 'all'"):
+        Laplacian(null_vectors="all")

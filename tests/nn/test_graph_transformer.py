@@ -315,3 +315,14 @@ def test_model_refuses_inputs_it_cannot_read():
         GraphTransformer(2, 1, layers=0, encoding=SpectralAttention())(x, edge, encoding=torch.zeros(2, 5))
     with pytest.raises(ValueError, match="needs the shortest-path distances"):
         GraphTransformer(2, 1, layers=0, attention="full", encoding=DegreeAndDistance())(x, edge)
+
+
+def test_copies_of_an_encoding_add_weights_but_no_features():
+    encoding, pattern = torch.randn(4, 3), AttentionPattern(torch.tensor([[0, 1], [1, 0]]), num_nodes=4, heads=2)
+    wide, plain = LinearEncoder(3, 8, width=7), LinearEncoder(3, 8)
+    with torch.no_grad():
+        plain.linear.bias.copy_(wide.linear.bias)
+        plain.linear.weight.copy_(torch.stack([wide.linear.weight[:, i::3].sum(1) for i in range(3)], 1))
+    torch.testing.assert_close(wide(encoding, pattern), plain(encoding, pattern))
+    with pytest.raises(ValueError, match="width must be at least the 3 columns of the encoding, got width=2"):
+        LinearEncoder(3, 8, width=2)

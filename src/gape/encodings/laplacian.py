@@ -24,6 +24,7 @@ from gape.graph.walk_matrix import SMALLEST_DEGREE, check_range
 from gape.linalg.eigenpairs import canonical_basis, dense_eigenpairs, fix_signs, signs, sparse_eigenpairs
 
 LaplacianName = Literal["normalized", "combinatorial"]
+NullVectors = Literal["omit", "components"]
 
 # Largest graph for a dense decomposition: from about 500 nodes on Lanczos is faster, at 1,000 up to four times.
 MAX_DENSE_NODES = 512
@@ -35,11 +36,11 @@ NEAR_ZERO = 1e-8
 class Laplacian(NodeEncoding):
     r"""Eigenvectors of the graph Laplacian of the lowest nonzero eigenvalues (Dwivedi et al., 2020).
 
-    Undirected graphs only. The trivial eigenvectors, one per connected component, are left out; columns beyond the
-    number of nontrivial ones are zero. Signs follow :func:`gape.encodings.fix_signs`. For a multiple eigenvalue any
-    basis of its eigenspace is valid, and the one returned depends on the order of the nodes, but on no other graph: up
-    to 512 nodes it is that of :func:`gape.linalg.eigenpairs.canonical_basis`. Graphs of up to 512 nodes are decomposed
-    densely, larger ones by Lanczos's method with fixed start vectors. Formally a solution of P = μPL
+    Undirected graphs only. The trivial eigenvectors, one per connected component, are left out by default; columns
+    beyond the number of nontrivial ones are zero. Signs follow :func:`gape.encodings.fix_signs`. For a multiple
+    eigenvalue any basis of its eigenspace is valid, and the one returned depends on the order of the nodes, but on no
+    other graph: up to 512 nodes it is that of :func:`gape.linalg.eigenpairs.canonical_basis`. Graphs of up to 512 nodes
+    are decomposed densely, larger ones by Lanczos's method with fixed start vectors. Formally a solution of P = μPL
     with μ = Λ⁻¹ (§3.3.2 of Soga & Chiang, 2023).
 
     Args:
@@ -47,6 +48,9 @@ class Laplacian(NodeEncoding):
         laplacian: "normalized", I - D^(-1/2) A D^(-1/2), as in the authors' code, or "combinatorial", D - A, as in
             their text.
         symmetrize: replace A of a directed graph by (A + Aᵀ)/2 instead of raising an error.
+        null_vectors: "omit" leaves out all trivial eigenvectors. "components" leaves out that of the component of a
+            graph's first node only, as the authors' code leaves out one: those of its other components come first,
+            in the order of their first nodes, and mark components and degrees. On connected graphs both are the same.
 
     Returns, when called on a graph: ``[num_nodes, vectors]``.
 
@@ -59,6 +63,7 @@ class Laplacian(NodeEncoding):
     vectors: int = 8
     laplacian: LaplacianName = "normalized"
     symmetrize: bool = False
+    null_vectors: NullVectors = "omit"
 
     version: ClassVar[int] = 2
 
@@ -66,19 +71,21 @@ class Laplacian(NodeEncoding):
         super().__post_init__()
         check_at_least(1, vectors=self.vectors)
         check_one_of(get_args(LaplacianName), laplacian=self.laplacian)
+        check_one_of(get_args(NullVectors), null_vectors=self.null_vectors)
 
     def rows(self, graph: Graph) -> Tensor:
-        return laplacian_eigenpairs(graph, self.vectors, self._matrix, trivial=False).vectors
+        return self._eigenpairs(graph).vectors
 
     def eigenpairs(self, graph: Any) -> Eigenpairs:
         """Compute the eigenvectors in float64 with their eigenvalues ``[graphs, vectors]``, NaN beyond the last."""
         parts = as_graph(graph).parts
-        found = map_threads(lambda part: laplacian_eigenpairs(part, self.vectors, self._matrix, trivial=False), parts)
+        found = map_threads(self._eigenpairs, parts)
         return Eigenpairs(torch.cat([p.values for p in found]), torch.cat([p.vectors for p in found]))
 
-    @property
-    def _matrix(self) -> LaplacianMatrix:
-        return LaplacianMatrix(self.laplacian, self.symmetrize, "Laplacian")
+    def _eigenpairs(self, graph: Graph) -> Eigenpairs:
+        matrix = LaplacianMatrix(self.laplacian, self.symmetrize, "Laplacian")
+        found = laplacian_eigenpairs(graph, self.vectors, matrix, trivial=False)
+        return found if self.null_vectors == "omit" else _after_null_vectors(graph, found, matrix)
 
 
 def random_flips(encoding: Tensor, *, generator: torch.Generator, batch: Tensor | None = None) -> Tensor:
@@ -272,6 +279,27 @@ def _write(values: Tensor, vectors: Tensor, block: Block, theta: Tensor, basis: 
     found, k = theta.shape[1], values.shape[1]
     values[block.graphs] = torch.nn.functional.pad(theta, (0, k - found), value=torch.nan)
     scatter_rows(vectors, block, torch.nn.functional.pad(fix_signs(basis), (0, k - found)))
+
+
+def _after_null_vectors(graph: Graph, found: Eigenpairs, laplacian: LaplacianMatrix) -> Eigenpairs:
+    """Put the null vectors of all components of a graph but its first one before its other eigenvectors."""
+    matrix, degree = laplacian.sparse(graph)
+    # Components are numbered in the order of their first nodes, and so graph by graph.
+    component = scipy.sparse.csgraph.connected_components(matrix, directed=False)[1]
+    null = torch.from_numpy(laplacian.trivial(component, degree)).to(graph.device)
+    number = torch.from_numpy(component).long().to(graph.device)
+    first = torch.full((graph.num_graphs,), len(number), device=graph.device)
+    first = first.scatter_reduce(0, graph.batch, number, "amin")
+    last = torch.full_like(first, -1).scatter_reduce(0, graph.batch, number, "amax")
+    shift, k = (last - first).clamp(min=0), found.values.shape[1]
+    column = torch.arange(k, device=graph.device) - shift.unsqueeze(1)
+    values = found.values.gather(1, column.clamp(min=0)).where(column >= 0, 0.0)
+    of_node = column[graph.batch]
+    vectors = found.vectors.gather(1, of_node.clamp(min=0)).where(of_node >= 0, 0.0)
+    place = number - first[graph.batch] - 1
+    kept = ((place >= 0) & (place < k)).nonzero().flatten()
+    vectors[kept, place[kept]] = null[kept]
+    return Eigenpairs(values, vectors)
 
 
 def _of_large_graph(graph: Graph, k: int, laplacian: LaplacianMatrix, trivial: bool) -> Eigenpairs:

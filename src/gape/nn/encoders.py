@@ -58,6 +58,8 @@ class LinearEncoder(Encoder):
             sign is arbitrary.
         scaling: of the columns: "none", or fitted on the training set by :meth:`fit_scaling`: "fixed" to mean 0 and
             variance 1, "whitened" to uncorrelated columns of variance 1, see :class:`gape.nn.FeatureScaling`.
+        width: repeat the scaled columns in turn to so many, as a control for the width of a wider encoding; 0 for
+            no copies.
 
     Example:
         >>> pattern = AttentionPattern(torch.tensor([[0], [1]]), num_nodes=2, heads=8)
@@ -65,11 +67,22 @@ class LinearEncoder(Encoder):
         torch.Size([2, 80])
     """
 
-    def __init__(self, channels: int, hidden: int = 80, *, flip_signs: bool = False, scaling: Scaling = "none") -> None:
+    def __init__(
+        self,
+        channels: int,
+        hidden: int = 80,
+        *,
+        flip_signs: bool = False,
+        scaling: Scaling = "none",
+        width: int = 0,
+    ) -> None:
         super().__init__()
+        if width and width < channels:
+            raise ValueError(f"width must be at least the {channels} columns of the encoding, got width={width}")
         self.channels, self.flip_signs = channels, flip_signs
         self.scaling = FeatureScaling(channels, scaling)
-        self.linear = nn.Linear(channels, hidden)
+        self.width = width or channels
+        self.linear = nn.Linear(self.width, hidden)
 
     def forward(self, encoding: Tensor | None, pattern: AttentionPattern) -> Tensor:
         """Map ``[num_nodes, channels]`` to ``[num_nodes, hidden]``."""
@@ -80,6 +93,8 @@ class LinearEncoder(Encoder):
         if self.flip_signs and self.training:
             signs = torch.randint(0, 2, (self.channels,), device=encoding.device) * 2 - 1
             encoding = encoding * signs
+        if self.width > self.channels:
+            encoding = encoding[:, torch.arange(self.width, device=encoding.device) % self.channels]
         output: Tensor = self.linear(encoding)
         return output
 

@@ -159,6 +159,13 @@ def test_scaling_is_for_encodings_that_enter_by_a_linear_layer(tiny):
             Cell("cycles", encoding, overrides={**tiny, "scaling": "whitened"})
 
 
+def test_copies_are_for_encodings_that_enter_by_a_linear_layer(tiny):
+    chosen = settings("cycles", "rw", overrides={**tiny, "width": "68"})
+    assert build_network(chosen, encoded_dataset(chosen)).encoding.linear.in_features == 68
+    with pytest.raises(ValueError, match="width=68 is for fixed encodings that enter by a linear layer, got lape"):
+        Cell("cycles", "lape", overrides={**tiny, "width": "68"})
+
+
 @pytest.mark.parametrize("name", table_names())
 def test_every_learned_row_of_a_table_is_a_model_that_can_be_built(name):
     whole = layout(name)

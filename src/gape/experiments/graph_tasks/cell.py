@@ -130,6 +130,10 @@ def check_settings(settings: Settings) -> None:
             f"scaling={settings.scaling} is for fixed encodings that enter by a linear layer, got {settings.encoding}"
             + ("; set encoding.scaling" if kind == "learned" else "")
         )
+    if settings.width and kind != "linear":
+        raise ValueError(
+            f"width={settings.width} is for fixed encodings that enter by a linear layer, got {settings.encoding}"
+        )
 
 
 def read_cells(path: Path, max_minutes: float | None = None) -> list[Cell]:

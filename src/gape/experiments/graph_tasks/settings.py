@@ -27,6 +27,7 @@ class Settings:
         dropout: in the layers.
         scaling: of a fixed encoding that enters by a linear layer, alone or added to learned ones: "none" as in the
             paper, or by the training set, "fixed" or "whitened", see :class:`gape.nn.FeatureScaling`.
+        width: copy the features of such an encoding, after scaling, to so many; 0 for no copies.
         batch_size: graphs per batch, in training and in evaluation.
         lr: initial learning rate of Adam.
         patience: epochs without a better validation loss before the learning rate is reduced.
@@ -54,6 +55,7 @@ class Settings:
     norm: Literal["batch", "layer"] = "batch"
     dropout: float = 0.0
     scaling: Literal["none", "fixed", "whitened"] = "none"
+    width: int = 0
     batch_size: int = 25
     lr: float = 5e-4
     patience: int = 10
@@ -68,7 +70,7 @@ class Settings:
         for name in ("layers", "hidden", "heads", "batch_size", "max_epochs"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("seed", "patience"):
+        for name in ("seed", "patience", "width"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         for name in ("lr", "min_lr"):

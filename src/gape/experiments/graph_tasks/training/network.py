@@ -56,7 +56,8 @@ def _encoder(settings: Settings, encoded: EncodedDataset) -> Encoder | None:
     if kind == "degree-distance":
         tables = task_protocol(settings.task)
         return DegreeAndDistance(settings.hidden, settings.heads, degrees=tables.degrees, distances=tables.distances)
-    return LinearEncoder(encoded.width, settings.hidden, flip_signs=kind == "signed", scaling=scaling)
+    signed = kind == "signed"
+    return LinearEncoder(encoded.width, settings.hidden, flip_signs=signed, scaling=scaling, width=settings.width)
 
 
 def loss(task: Task, predictions: Tensor, targets: Tensor) -> Tensor:

@@ -156,7 +156,7 @@ def test_a_seed_where_none_is_needed_is_mentioned(capsys, folder):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("friends.csv", "-e", "gape*", "-o", "pe.csv"), "there are gape, gape-star"),
+        (("friends.csv", "-e", "gape*", "-o", "pe.csv"), "there are gape, gape-paper, gape-star"),
         (
             ("friends.csv", "-e", "gape", "--stats", "3", "-o", "pe.csv"),
             "no such option: --stats; gape has the settings",

@@ -23,7 +23,7 @@ from gape.encodings import (
 )
 from tests.encodings.samples import random_graph
 
-PRESETS = ("gape", "gape-star", "gape-star-20", "gape-2star", "gape-2star-20", "gape-2star-max")
+PRESETS = ("gape", "gape-paper", "gape-star", "gape-star-20", "gape-2star", "gape-2star-20", "gape-2star-max")
 OTHERS = (
     "gape-rooted",
     "rw",

@@ -1,5 +1,7 @@
 """The encoding GAPE: variants, relative damping, softmax over nodes, warnings."""
 
+import inspect
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 import gape
-from gape import Automaton, Graph, SolveError, Status
+from gape import Automaton, Graph, SolveError, Status, nn
 from gape.encodings import GAPE, PRESETS, Pairs, make, sequence_graph, spectral_radius
 from gape.encodings.gape import node_softmax
 from gape.pyg import AddGAPE
@@ -20,10 +22,31 @@ F64 = torch.float64
 ignore_algebraic = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
 
 
-@pytest.mark.parametrize("name", PRESETS)
+def test_every_default_is_the_same_informative_one():
+    layer, encoding = inspect.signature(nn.GAPE).parameters, make("gape")
+    assert GAPE() == AddGAPE().encoding == encoding
+    assert (encoding.states, encoding.damping, encoding.relative) == (32, 0.9, True)
+    # A layer's damping is relative by construction.
+    assert (layer["states"].default, layer["damping"].default) == (encoding.states, encoding.damping)
+
+
+def test_features_by_default_vary_in_more_directions_than_those_of_the_paper():
+    graphs = [random_graph(20, 0.1, seed) for seed in range(30)]
+
+    def directions(name):
+        rows = torch.cat(gape.encode(graphs, name, dtype=F64))
+        sizes = torch.linalg.svdvals(rows - rows.mean(0))
+        return int((sizes > 1e-3 * sizes[0]).sum())
+
+    assert directions("gape-paper") <= 3
+    assert directions("gape") >= 6
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name != "gape"])
 def test_presets_are_what_the_paper_says(name):
     encoding = make(name, states=7)
     machine = encoding.automaton
+    assert not encoding.relative
     if "star" not in name:
         torch.testing.assert_close(machine.transition @ machine.transition.T, 0.02**2 * torch.eye(7, dtype=F64))
         assert machine == Automaton.random(7, 0.02, seed=0)
@@ -37,7 +60,7 @@ def test_presets_are_what_the_paper_says(name):
 
 
 @ignore_algebraic
-@pytest.mark.parametrize("name", ["gape", "gape-star", "gape-star-20"])
+@pytest.mark.parametrize("name", ["gape-paper", "gape-star", "gape-star-20"])
 def test_released_equation_is_what_the_authors_code_solves_on_csl(name):
     # TᵀP − PA = TᵀC with T = μᵀ, by SciPy. A transposed is A.
     graph = random_graph(9, 0.3, seed=2)
@@ -55,9 +78,9 @@ def test_released_equation_is_what_the_authors_code_solves_on_csl(name):
 def test_released_equation_turns_damping_upside_down():
     graph = random_graph(9, 0.3, seed=2)
     with pytest.warns(AlgebraicOnlyWarning):
-        released = GAPE(states=5, damping=0.02, equation="released", dtype=F64).compute(graph)
+        released = GAPE(states=5, damping=0.02, relative=False, equation="released", dtype=F64).compute(graph)
     with pytest.warns(AlgebraicOnlyWarning):
-        torch.testing.assert_close(released, GAPE(states=5, damping=50.0, dtype=F64).compute(graph))
+        torch.testing.assert_close(released, GAPE(states=5, damping=50.0, relative=False, dtype=F64).compute(graph))
     with pytest.raises(ValueError, match=r"equation=.released. inverts the transition matrix: .* above 0, got 0"):
         GAPE(damping=0.0, equation="released")
 
@@ -82,10 +105,10 @@ def test_warnings_count_the_graphs_and_point_at_the_callers_line():
     for call, category, message in [
         (lambda: gape.encode(graphs, "gape-star"), LeastSquaresWarning, "2 of 3 graphs: least squares"),
         (lambda: gape.encode(graphs, "gape-star", readout="closed"), LeastSquaresWarning, "2 of 3 graphs"),
-        (lambda: gape.encode(dense, damping=0.9), AlgebraicOnlyWarning, "1 of 1 graphs: algebraic"),
-        (lambda: gape.encode(dense, damping=0.9, readout="pair"), AlgebraicOnlyWarning, "1 of 1 graphs: algebraic"),
+        (lambda: gape.encode(dense, damping=0.9, relative=False), AlgebraicOnlyWarning, "1 of 1 graphs: algebraic"),
+        (lambda: gape.encode(dense, "gape-paper", damping=0.9, readout="pair"), AlgebraicOnlyWarning, "1 of 1 graphs"),
         (lambda: gape.solve(Automaton.katz(0.9), dense), AlgebraicOnlyWarning, "1 of 1 graphs: algebraic"),
-        (lambda: AddGAPE(damping=0.9)(dense), AlgebraicOnlyWarning, "1 of 1 graphs: algebraic"),
+        (lambda: AddGAPE(damping=0.9, relative=False)(dense), AlgebraicOnlyWarning, "1 of 1 graphs: algebraic"),
     ]:
         with pytest.warns(category, match=message) as caught:
             call()
@@ -106,7 +129,7 @@ def test_relative_damping_is_a_fraction_of_one_over_the_radius(matrix, undirecte
     for graph in (random_graph(9, 0.5, 2, undirected=undirected), random_graph(6, 0.6, 3, undirected=undirected)):
         radius = np.abs(np.linalg.eigvals(graph.walk(matrix).dense()[0].numpy())).max()
         relative = GAPE(4, damping=0.7, relative=True, matrix=matrix, dtype=F64)
-        absolute = GAPE(4, damping=0.7 / radius, matrix=matrix, dtype=F64)
+        absolute = GAPE(4, damping=0.7 / radius, relative=False, matrix=matrix, dtype=F64)
         torch.testing.assert_close(relative(graph), absolute(graph), rtol=1e-9, atol=1e-9)
 
 
@@ -132,14 +155,14 @@ def test_relative_damping_does_not_depend_on_the_batch():
 def test_relative_damping_on_a_graph_without_cycles_is_the_damping():
     path = sequence_graph("path", 60, directed=True)
     assert float(spectral_radius(path.walk())) == 0.0
-    relative, absolute = GAPE(4, damping=0.8, relative=True, dtype=F64), GAPE(4, damping=0.8, dtype=F64)
+    relative, absolute = GAPE(4, damping=0.8, relative=True, dtype=F64), GAPE(4, damping=0.8, relative=False, dtype=F64)
     torch.testing.assert_close(relative(path), absolute(path))
 
 
 def test_relative_damping_below_one_sums_all_runs():
     graphs = [random_graph(40, 0.5, seed) for seed in range(3)]
     with pytest.warns(AlgebraicOnlyWarning):
-        GAPE(4, damping=0.1)(graphs)
+        GAPE(4, damping=0.1, relative=False)(graphs)
     solution = GAPE(4, damping=0.95, relative=True).solve(graphs)
     assert solution.status == [Status.RUN_SUM] * 3
     torch.testing.assert_close(solution.spectral_radius, torch.full((3,), 0.95, dtype=F64), rtol=1e-9, atol=0)
@@ -151,7 +174,7 @@ def test_softmax_over_nodes_with_one_label_is_one_over_n_whatever_the_seed():
     source = node_softmax(machine, Graph.union(graphs))
     expected = torch.cat([torch.full((g.num_nodes, 5), 1 / max(1, g.num_nodes), dtype=F64) for g in graphs])
     torch.testing.assert_close(source, expected, rtol=1e-15, atol=0)
-    settings = {"initial": "softmax_nodes", "states": 5, "damping": 0.1}
+    settings = {"initial": "softmax_nodes", "states": 5, "damping": 0.1, "relative": False}
     ours = GAPE(**settings, dtype=F64).solve(graphs[2]).weights
     ones = Automaton(torch.ones(5, 1, dtype=F64), GAPE(5, damping=0.1).automaton.transition)
     torch.testing.assert_close(ours, gape.solve(ones, graphs[2]).weights / graphs[2].num_nodes)
@@ -163,7 +186,14 @@ def test_softmax_over_nodes_with_one_label_is_one_over_n_whatever_the_seed():
 def test_softmax_over_nodes_with_labels_is_the_dense_solve(undirected, damping):
     graphs = [g for g in batch_of(undirected=undirected, weighted=True) if g.num_nodes]
     encoding = GAPE(
-        5, damping=damping, transition="stochastic", initial="softmax_nodes", labels=4, labelling="random", dtype=F64
+        5,
+        damping=damping,
+        relative=False,
+        transition="stochastic",
+        initial="softmax_nodes",
+        labels=4,
+        labelling="random",
+        dtype=F64,
     )
     solution = encoding.solve(graphs)
     assert solution.ok
@@ -199,11 +229,11 @@ def test_softmax_over_nodes_settles_large_singular_graphs():
 
 @ignore_algebraic
 def test_softmax_over_nodes_is_certified_as_every_solve_is():
-    settings = {"states": 5, "initial": "softmax_nodes", "labels": 4, "labelling": "random"}
-    ring = GAPE(**settings).solve(sequence_graph("cycle", 60))
+    settings = {"states": 5, "initial": "softmax_nodes", "labels": 4, "labelling": "random", "relative": False}
+    ring = GAPE(**settings, damping=0.02).solve(sequence_graph("cycle", 60))
     assert ring.radius_kind == "bound"
     assert float(ring.spectral_radius) >= 0.04 * (1 - 1e-12)
-    empty = GAPE(**settings).solve(Graph(torch.zeros(2, 0, dtype=torch.int64), 0))
+    empty = GAPE(**settings, damping=0.02).solve(Graph(torch.zeros(2, 0, dtype=torch.int64), 0))
     assert empty.status == [Status.RUN_SUM]
     scattered = gape.as_graph(nx.random_geometric_graph(400, 0.08, seed=0))
     assert GAPE(**settings, damping=0.5).solve(scattered).solver == ["Spectral"]
@@ -236,7 +266,7 @@ def test_graphs_with_more_nodes_than_index_labels_say_how_many_are_needed():
 
 def test_labels_given_with_the_graph_are_used():
     graph = random_graph(8, 0.4, 0).with_labels(torch.arange(8) % 3)
-    encoding = GAPE(4, labels=3, labelling="given", dtype=F64)
+    encoding = make("gape-paper", states=4, labels=3, labelling="given", dtype=F64)
     torch.testing.assert_close(encoding(graph), gape.solve(encoding.automaton, graph).weights)
     with pytest.raises(ValueError, match="the graph has none"):
         encoding(random_graph(8, 0.4, 0))
@@ -249,4 +279,4 @@ def test_relative_damping_has_no_gradient_of_edge_weights_rather_than_half_of_it
     encoding = GAPE(3, damping=0.5, relative=True, dtype=F64)
     with pytest.warns(UserWarning, match="gradient"):
         assert not gape.encode(graph, encoding).requires_grad
-    assert gape.encode(graph, GAPE(3, damping=0.5, dtype=F64)).requires_grad
+    assert gape.encode(graph, GAPE(3, damping=0.5, relative=False, dtype=F64)).requires_grad

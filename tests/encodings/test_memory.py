@@ -18,7 +18,7 @@ CASES = [
     ("ShortestPath()", "[10] * 2000 + [2000]"),
     ("ShortestPath()", "[500, 10, 10] * 40"),
     *[
-        (f"GAPE({states}, damping={damping}, readout={readout!r})", "[800]")
+        (f"GAPE({states}, damping={damping}, relative=False, readout={readout!r})", "[800]")
         for readout in ("closed", "pair")
         for states, damping in ((8, 0.3), (8, 0.001), (32, 0.3))
     ],

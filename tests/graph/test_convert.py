@@ -387,4 +387,4 @@ def test_an_encoding_that_passes_no_gradient_on_says_so():
     graph = Graph(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weights)
     with pytest.warns(UserWarning, match="the edge weights require gradients, but RandomWalk.* is not differentiable"):
         gape.encode(graph, "rw", length=2)
-    assert gape.encode(graph, "gape", states=2).requires_grad
+    assert gape.encode(graph, "gape-paper", states=2).requires_grad

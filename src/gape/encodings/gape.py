@@ -37,15 +37,16 @@ EquationName = Literal["paper", "released"]
 class GAPE(Encoding):
     r"""Total weight of the runs of a random automaton into every node and state (Soga & Chiang, 2023, equation (2)).
 
-    The variants of the paper are settings of this class, by name in :data:`gape.encodings.PRESETS`. On directed graphs
-    runs follow the edges. Permutation-equivariant unless labels are random or the node's index.
+    The variants of the paper are settings of this class, by name in :data:`gape.encodings.PRESETS`; the default damping
+    is not the paper's 0.02 (``gape-paper``), with which most features repeat the first. On directed graphs runs follow
+    the edges. Permutation-equivariant unless labels are random or the node's index.
 
     Args:
         states: number of states k of the automaton, and so of features.
         damping: factor γ on the transition matrix.
         relative: take ``damping`` as a fraction of 1/ρ(A) of each graph, so that below 1 the sum over runs always
             converges; on a graph without cycles, where ρ(A) = 0, it is the damping itself. Edge weights then get no
-            gradient, unless ρ(A) is 1 for all weights (random walks on undirected graphs).
+            gradient, unless ρ(A) is 1 for all weights (random walks on undirected graphs). False for γ as it is.
         transition: random "orthogonal" μ, or "stochastic": the softmax of every row of one (the paper's `*`).
         initial: distribution of α: "normal"; "orthogonal"; and for the paper's `**` "softmax_states", a softmax over
             the states for each label (the paper's text), or "softmax_nodes", a softmax over the nodes of each graph
@@ -71,13 +72,13 @@ class GAPE(Encoding):
         >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
         >>> GAPE(states=4)(ring).shape
         torch.Size([3, 4])
-        >>> GAPE(states=4, damping=0.9, relative=True).solve(ring).spectral_radius
+        >>> GAPE(states=4).solve(ring).spectral_radius
         tensor([0.9000], dtype=torch.float64)
     """
 
     states: int = 32
-    damping: float = 0.02
-    relative: bool = False
+    damping: float = 0.9
+    relative: bool = True
     transition: Transition = "orthogonal"
     initial: Initial = "normal"
     labels: int = 1

@@ -32,16 +32,18 @@ from gape.encodings.spectrum import Spectrum
 from gape.encodings.svd import SingularVectors
 from gape.encodings.walk_profile import WalkProfile
 
-_STAR: dict[str, Any] = {"transition": "stochastic", "damping": 1.0, "on_singular": "least_squares"}
+_PAPER: dict[str, Any] = {"damping": 0.02, "relative": False}
+_STAR = {"transition": "stochastic", "damping": 1.0, "relative": False, "on_singular": "least_squares"}
 _TWO_STAR = {**_STAR, "initial": "softmax_states"}
 _TWENTY = {"labels": 20, "labelling": "random"}
 
-#: The paper's variants of GAPE (§4.2.3) as settings of :class:`gape.encodings.GAPE`. Names have no ``*``, which shells
+#: GAPE by default, as in the paper (§3.2), and its variants there (§4.2.3). Names have no ``*``, which shells
 #: would expand. For ``**`` the paper's text takes the softmax over the states, the authors' code over the nodes: set
 #: ``initial="softmax_nodes"`` for the latter.
 PRESETS = MappingProxyType(
     {
         "gape": {},
+        "gape-paper": _PAPER,
         "gape-star": _STAR,
         "gape-star-20": {**_STAR, **_TWENTY},
         "gape-2star": _TWO_STAR,

@@ -22,11 +22,12 @@ class AddGAPE(AddEncoding):
     Args:
         states: number of states, and so of features.
         attr_name: name of the attribute, ``None`` to append to ``x``.
-        settings: other settings of :class:`gape.encodings.GAPE`; ``readout="pair"`` gives relative encodings like RRWP.
+        settings: other settings of :class:`gape.encodings.GAPE`; ``readout="pair"`` gives relative encodings like RRWP,
+            ``damping=0.02, relative=False`` the paper's numbers.
 
     Example:
-        >>> AddGAPE(states=16, damping=0.05).encoding.damping
-        0.05
+        >>> AddGAPE(states=16).encoding.damping
+        0.9
     """
 
     def __init__(self, states: int = 32, attr_name: str | None = "gape", **settings: Any) -> None:

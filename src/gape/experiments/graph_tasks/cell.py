@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gape import data, encodings
+from gape import data
 from gape._internal.validation import parse_setting
 from gape.experiments.graph_tasks.protocol import (
     SEEDS,
@@ -20,7 +20,7 @@ from gape.experiments.graph_tasks.protocol import (
     settings_record,
     task_protocol,
 )
-from gape.experiments.graph_tasks.registry import find_row, learned
+from gape.experiments.graph_tasks.registry import find_row, learned, make_encoding
 from gape.experiments.graph_tasks.settings import RENAMED, Settings, current_names, override_text
 from gape.experiments.runs.settings import override_key, parse_pairs, read_queue
 
@@ -122,7 +122,7 @@ def check_settings(settings: Settings) -> None:
         automata.check(data.task_of(settings.task).edge_categories)
         walks = automata.walks
     elif kind != "none":
-        encoding = encodings.make(settings.encoding, **settings.encoding_options)
+        encoding = make_encoding(settings.encoding, **settings.encoding_options)
         if encoding.pairwise and kind != "degree-distance":
             raise ValueError(f"{settings.encoding!r} encodes pairs of nodes; the comparison is of node encodings")
     if settings.scaling != "none" and kind != "linear" and not walks:

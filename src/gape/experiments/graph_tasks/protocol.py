@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gape import data, encodings
+from gape import data
 from gape._internal.validation import did_you_mean
-from gape.experiments.graph_tasks.registry import find_row, learned
+from gape.experiments.graph_tasks.registry import encoding_settings, find_row, learned
 from gape.experiments.graph_tasks.settings import Settings, current_names, override
 from gape.experiments.runs.settings import describe_changes
 
@@ -152,9 +152,8 @@ def full_record(chosen: Settings) -> dict[str, Any]:
     """
     found = settings_record(chosen)
     found["data"] = {**data.settings_of(chosen.task), **found["data"]}
-    if encodings.is_name(chosen.encoding):
-        defaults = {known.name: known.default for known in encodings.settings_of(chosen.encoding)}
-        found["encoding_options"] = {**defaults, **found["encoding_options"]}
+    if known := encoding_settings(chosen.encoding):
+        found["encoding_options"] = {**{one.name: one.default for one in known}, **found["encoding_options"]}
     return found
 
 
@@ -177,6 +176,4 @@ def _features(task: TaskProtocol, encoding: str, setting: str | None) -> dict[st
 
 def _seed(encoding: str, seed: int) -> dict[str, int]:
     """Return the cell's seed for encodings that draw random numbers."""
-    if encoding not in encodings.names():
-        return {}
-    return {"seed": seed} if any(known.name == "seed" for known in encodings.settings_of(encoding)) else {}
+    return {"seed": seed} if any(known.name == "seed" for known in encoding_settings(encoding)) else {}

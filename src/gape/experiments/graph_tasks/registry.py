@@ -12,10 +12,10 @@ import torch
 
 from gape import encodings
 from gape._internal.validation import did_you_mean
-from gape.encodings import RandomWalk
+from gape.encodings import Encoding, RandomWalk, Setting
 from gape.nn.encoders import LinearEncoder
 from gape.nn.learnable.encoder import GAPEEncoder, WalkInput
-from gape.nn.learnable.layer import GAPE
+from gape.nn.learnable.layer import GAPE, RECIPES
 from gape.nn.scaling import Scaling
 
 EncoderKind = Literal["none", "linear", "signed", "spectral", "degree-distance", "learned"]
@@ -26,7 +26,8 @@ class Row:
     """A position encoding in the comparison: a row of its tables.
 
     Args:
-        name: on the command line; the encoding's name in :func:`gape.encodings.names`.
+        name: on the command line; the encoding's name in :func:`gape.encodings.names`, except that "gape" is the
+            paper's setting here, "gape-paper" there.
         title: in the paper's tables.
         encoder: how it enters the model: "none", not at all; "linear", a linear layer, added; "signed", the same with
             random signs in training; "spectral", a small transformer, concatenated; "degree-distance", degree
@@ -65,6 +66,10 @@ ROWS: tuple[Row, ...] = (
     Row("gape-2star-max", "GAPE**max", "linear", "states", _TWO_STAR),
 )
 
+# Rows whose encoding has another name: results, queues and tables say "gape" for the paper's setting.
+_ENCODING_OF = MappingProxyType({"gape": "gape-paper"})
+_ROW_OF = MappingProxyType({encoding: row for row, encoding in _ENCODING_OF.items()})
+
 # Titles of other encodings, where their name is not one.
 _TITLES = {"gape-rooted": "rooted"}
 
@@ -93,7 +98,7 @@ def row_names() -> list[str]:
     ['none', 'lape', 'sa', 'rw']
     """
     ours = [row.name for row in (*ROWS, *LEARNED_ROWS)]
-    return ours + [name for name in encodings.names() if name not in ours]
+    return ours + [name for name in encodings.names() if name not in ours and name not in _ROW_OF]
 
 
 def find_row(name: str) -> Row:
@@ -118,11 +123,44 @@ def find_row(name: str) -> Row:
             if part.encoder != "linear":
                 raise ValueError(f"{part.name!r} does not enter by a linear layer and cannot stand in {name!r}")
         return Row(name, " + ".join(part.title for part in parts))
+    if name in _ROW_OF:
+        raise ValueError(f"in the comparison the row of {name!r} is named {_ROW_OF[name]!r}; use that name")
     if name not in row_names():
         raise ValueError(
             f"there is no encoding {name!r}; there are {', '.join(row_names())}{did_you_mean(name, row_names())}"
         )
     return Row(name, _TITLES.get(name, name))
+
+
+def make_encoding(name: str, **options: Any) -> Encoding:
+    """Make the fixed encoding of a row.
+
+    >>> make_encoding("gape", states=8).damping, make_encoding("rw+gape", **{"gape.states": 8}).parts[1].relative
+    (0.02, False)
+    """
+    return encodings.make(
+        _renamed(name, _ENCODING_OF), **{_renamed(key, _ENCODING_OF): options[key] for key in options}
+    )
+
+
+def encoding_settings(name: str) -> list[Setting]:
+    """Return the settings of the fixed encoding of a row, with its defaults in the comparison; none if it has none.
+
+    >>> next(setting.default for setting in encoding_settings("gape") if setting.name == "damping")
+    0.02
+    """
+    if not encodings.is_name(name):
+        return []
+    settings = encodings.settings_of(_renamed(name, _ENCODING_OF))
+    return [replace(setting, name=_renamed(setting.name, _ROW_OF)) for setting in settings]
+
+
+def _renamed(name: str, names: Mapping[str, str]) -> str:
+    """Rename the parts of ``rw+gape``, or the part that a setting such as ``gape.states`` belongs to."""
+    part, dot, setting = name.rpartition(".")
+    if dot:
+        return f"{names.get(part, part)}.{setting}"
+    return "+".join(names.get(part, part) for part in name.split("+"))
 
 
 #: Number of degree labels if a dataset has no node categories and the automaton needs labels.
@@ -235,11 +273,6 @@ class LearnedEncoding:
 
 
 _NODE = MappingProxyType({"states": 32, "matrix": "random_walk"})
-# One feature per run length, each scaled by the training set: closed runs around a long cycle weigh about 1e-5 of
-# those that go there and back, and statistics of small batches of similar graphs would be noise.
-_CLOSED = MappingProxyType(
-    {"states": 4, "readout": "closed", "length": 20, "matrix": "random_walk", "damping": 1.0, "scaling": "fixed"}
-)
 _TYPED = MappingProxyType(
     {
         "states": 8,
@@ -266,16 +299,13 @@ _EDGE_TYPED = MappingProxyType(
 # Runs of 1 … 20 steps between neighbours, as an attention bias: RRWP of GRIT (Ma et al., 2023) on edges, learned.
 _PAIR = MappingProxyType({"states": 4, "readout": "pair", "length": 20, "matrix": "random_walk", "damping": 1.0})
 
-# As many features as gape-rooted by default, from the same weights.
-_ROOTED = MappingProxyType({"states": 12, "readout": "rooted", "damping": 0.97, "scaling": "fixed"})
-
 LEARNED: Mapping[str, LearnedEncoding] = MappingProxyType(
     {
         "gape-learned-node": LearnedEncoding(({"states": 32},)),
-        "gape-learned-closed": LearnedEncoding((_CLOSED,)),
-        "gape-learned-closed-node": LearnedEncoding((_CLOSED, _NODE)),
-        "gape-learned-rooted": LearnedEncoding((_ROOTED,)),
-        "gape-learned-rooted-rw": LearnedEncoding((_ROOTED,), walks=20),
+        "gape-learned-closed": LearnedEncoding((RECIPES["gape-closed"],)),
+        "gape-learned-closed-node": LearnedEncoding((RECIPES["gape-closed"], _NODE)),
+        "gape-learned-rooted": LearnedEncoding((RECIPES["gape-rooted"],)),
+        "gape-learned-rooted-rw": LearnedEncoding((RECIPES["gape-rooted"],), walks=20),
         "gape-learned-typed": LearnedEncoding((_TYPED,), walks=20),
         "gape-learned-typed-alone": LearnedEncoding((_TYPED,)),
         "gape-learned-edge-typed": LearnedEncoding((_EDGE_TYPED,)),
@@ -321,6 +351,4 @@ def setting_types(encoding: str) -> dict[str, Any]:
     """
     if find_row(encoding).encoder == "learned":
         return learned_settings()
-    if not encodings.is_name(encoding):
-        return {}
-    return {setting.name: setting.type for setting in encodings.settings_of(encoding)}
+    return {setting.name: setting.type for setting in encoding_settings(encoding)}

@@ -11,9 +11,8 @@ import torch
 
 from gape._internal.files import replacing
 from gape.data import load
-from gape.encodings import make
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.registry import find_row
+from gape.experiments.graph_tasks.registry import find_row, make_encoding
 from gape.experiments.graph_tasks.settings import Settings
 from gape.experiments.graph_tasks.training.checkpoint import Epoch, read_epochs
 from gape.experiments.report.plots import render_page
@@ -142,7 +141,7 @@ def draw_encodings(data: Any, chosen: Sequence[Settings]) -> Any:
     for settings in chosen:
         if settings.encoding in _FEATURES:
             column, title = _FEATURES[settings.encoding]
-            found = torch.as_tensor(make(settings.encoding, **settings.encoding_options)(data))
+            found = torch.as_tensor(make_encoding(settings.encoding, **settings.encoding_options)(data))
             shown += [(title, found[:, column])] if column < found.shape[1] else []
     graph = networkx.Graph(data.edge_index.t().tolist())
     graph.add_nodes_from(range(data.num_nodes))

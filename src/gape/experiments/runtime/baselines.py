@@ -32,10 +32,9 @@ from gape.encodings import (
     RandomWalk,
     ShortestPath,
     Spectrum,
-    make,
 )
 from gape.encodings.gape import node_softmax
-from gape.experiments.graph_tasks.registry import find_row
+from gape.experiments.graph_tasks.registry import find_row, make_encoding
 from gape.experiments.runtime.workloads import Workload
 from gape.graph.convert import as_graph
 from gape.graph.labels import OneLabel
@@ -78,7 +77,7 @@ def comparisons(states: Sequence[int] = (20, 32)) -> list[Comparison]:
     Args:
         states: numbers of states of GAPE.
     """
-    stars = [name for name in PRESETS if name != "gape"]
+    stars = [name for name in PRESETS if name.startswith(("gape-star", "gape-2star"))]
     vectors = AddLaplacianEigenvectorPE(8, is_undirected=True)
     return [
         *(_gape("gape", k) for k in states),
@@ -181,7 +180,7 @@ def sample_graphs(work: Workload, sample: int, min_nodes: int = 0) -> list[Data]
 
 def _gape(name: str, states: int) -> Comparison:
     """Compare GAPE as in the comparison of encodings with SciPy, with the same automaton and the same labels."""
-    machine = make(name, **find_row(name).options, states=states)
+    machine = make_encoding(name, **find_row(name).options, states=states)
     assert isinstance(machine, GAPE)
     transition = machine.automaton.transition.numpy()
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from gape.data import GraphDataset, load
-from gape.encodings import Pairs, make
+from gape.encodings import Pairs
 from gape.encodings.store import Store
-from gape.experiments.graph_tasks.registry import LearnedEncoding, find_row, learned
+from gape.experiments.graph_tasks.registry import LearnedEncoding, find_row, learned, make_encoding
 from gape.experiments.graph_tasks.settings import Settings
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
@@ -123,7 +123,7 @@ def encoded_dataset(settings: Settings, data_dir: str | Path | None = None) -> E
         automata = learned(settings.encoding, **settings.encoding_options)
         prepared = automata.prepare(dataset, dataset.node_categories, dataset.task.edge_categories)
         return EncodedDataset(prepared, learned=automata, seconds=time.perf_counter() - started)
-    encoding = make(settings.encoding, **settings.encoding_options)
+    encoding = make_encoding(settings.encoding, **settings.encoding_options)
     graph: Graph = as_graph(dataset.batch())
     certificates = None
     with warnings.catch_warnings(action="ignore", category=AlgebraicOnlyWarning):  # the certificates count them

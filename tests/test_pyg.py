@@ -85,6 +85,26 @@ def test_a_whole_data_set_gets_what_its_graphs_get(kind, settings, dataset):
 
 
 @every_transform
+def test_a_list_gets_what_its_graphs_get(kind, settings, dataset):
+    transform, graphs = kind(**settings), list(dataset)
+    for data, other in zip(graphs, transform.over(graphs), strict=True):
+        expected = transform(data)[transform.attr_name]
+        torch.testing.assert_close(other[transform.attr_name], expected, rtol=1e-4, atol=1e-5, equal_nan=True)
+        assert transform.attr_name not in data
+        assert torch.equal(data.x, other.x)
+
+
+def test_features_of_a_list_join_the_encoding(dataset):
+    joining, graphs = pyg.AddRandomWalk(length=3, attr_name=None), list(dataset)
+    for data, other in zip(graphs, joining.over(graphs), strict=True):
+        torch.testing.assert_close(other.x, joining(data).x)
+    del graphs[1].x
+    graphs[1].num_nodes = dataset[1].num_nodes
+    with pytest.raises(ValueError, match="graph 1 of the list has no x"):
+        joining.over(graphs)
+
+
+@every_transform
 def test_a_view_of_a_data_set_stays_the_same_view(kind, settings, dataset):
     transform = kind(**settings)
     view = transform.over(dataset[2:5].shuffle())
@@ -225,11 +245,12 @@ def test_what_a_transform_cannot_take_comes_with_the_way_out(kind, dataset):
     several_types = FakeHeteroDataset(num_graphs=2)
     for call, message in [
         (lambda: kind()(dataset), r"got the dataset FakeDataset\(7\); use .over\(dataset\)"),
-        (lambda: kind()(list(dataset)), r"got a list; call the transform on Batch.from_data_list of it"),
+        (lambda: kind()(list(dataset)), r"got a list; use .over\(list\)"),
         (lambda: kind()(several_types[0]), r"HeteroData.* data.to_homogeneous\(\)"),
         (lambda: kind()(as_graph(dataset)), "a PyG Data or Batch, got Graph; use gape.encode for graphs outside PyG"),
-        (lambda: kind().over(dataset[0]), "InMemoryDataset, got Data; call the transform on it, without .over"),
-        (lambda: kind().over(list(dataset)), "InMemoryDataset, got a list; call the transform on Batch.from_data_list"),
+        (lambda: kind().over(dataset[0]), "list of Data, got Data; call the transform on it, without .over"),
+        (lambda: kind().over([dataset[0], several_types[0]]), r"HeteroData.*to_homogeneous\(\).* at place 1"),
+        (lambda: kind().over([Batch.from_data_list(list(dataset))]), "got a list with DataBatch.* at place 0"),
         (lambda: kind().over(several_types), r"to_homogeneous\(\)"),
         (lambda: kind().over(NotInMemory()), r"got NotInMemory\(\), which .* as transform or pre_transform"),
     ]:

@@ -380,6 +380,23 @@ def test_what_pyg_data_may_hold_by_mistake_is_named():
         as_graph(graph)
 
 
+def test_lists_of_pyg_data_are_joined_as_one_by_one():
+    from torch_geometric.data import Data
+
+    def data(n, weighted=True):
+        index = torch.randint(0, n, (2, 2 * n), generator=torch.Generator().manual_seed(n))
+        return Data(edge_index=index, num_nodes=n, edge_weight=torch.arange(2.0 * n) if weighted else None)
+
+    for items in ([data(3), data(5)], [data(3, False), data(5, False)], [data(3), data(4, False)]):
+        joined, union = as_graph(items), Graph.union([as_graph(item) for item in items])
+        assert torch.equal(joined.edge_index, union.edge_index)
+        assert torch.equal(joined.ptr, union.ptr)
+        assert torch.equal(joined.adjacency.weights, union.adjacency.weights)
+    bad = Data(edge_index=torch.tensor([[0], [4]]), num_nodes=4)
+    with pytest.raises(ValueError, match=r"graph 1 of 2: edge_index must name nodes from 0 to below num_nodes=4"):
+        as_graph([data(3), bad])
+
+
 def test_an_encoding_that_passes_no_gradient_on_says_so():
     import gape
 

@@ -82,6 +82,9 @@ def _from_many(source: Any) -> Graph:
     if not items:
         raise ValueError(f"expected at least one graph, got an empty {type(source).__name__}")
     _refuse_numbers(items)
+    joined = _from_pyg_list(items)
+    if joined is not None:
+        return joined
     graphs = []
     for i, item in enumerate(items):
         try:
@@ -89,6 +92,38 @@ def _from_many(source: Any) -> Graph:
         except ValueError as error:
             raise ValueError(f"graph {i} of {len(items)}: {error}") from error
     return Graph.union(graphs)
+
+
+def _from_pyg_list(items: list[Any]) -> Graph | None:
+    """Join PyG ``Data`` all at once; ``None`` for anything else, and for graphs that have to be checked one by one."""
+    kind = type(items[0])
+    if isinstance(items[0], Graph) or not _has(items[0], "edge_index", "num_nodes", "edge_weight"):
+        return None
+    indices, sizes, weights = [], [], []
+    for item in items:
+        if type(item) is not kind or getattr(item, "ptr", None) is not None or getattr(item, "batch", None) is not None:
+            return None
+        index, size, weight = item.edge_index, item.num_nodes, item.edge_weight
+        if type(index) is not Tensor or index.dtype != torch.int64 or index.dim() != 2 or len(index) != 2:
+            return None
+        if type(size) is not int or size < 0 or index.device != items[0].edge_index.device:
+            return None
+        if weight is not None and (type(weight) is not Tensor or len(weight) != index.shape[1]):
+            return None
+        indices.append(index)
+        sizes.append(size)
+        weights.append(weight)
+    weighted = [weight for weight in weights if weight is not None]
+    if weighted and len({(weight.dtype, weight.shape[1:], weight.device) for weight in weighted}) > 1:
+        return None
+    if 0 < len(weighted) < len(weights):
+        return None
+    index = torch.cat(indices, 1)
+    counts = torch.tensor([part.shape[1] for part in indices], device=index.device)
+    nodes = torch.tensor(sizes, device=index.device)
+    if bool(_beyond(index, nodes, counts).any()):
+        return None
+    return _joined(index, nodes, counts, _flat(torch.cat(weighted)) if weighted else None)
 
 
 def _refuse_numbers(items: list[Any]) -> None:
@@ -161,15 +196,25 @@ def _from_collated(dataset: Any) -> Graph:
         edges = starts + torch.arange(len(starts), device=index.device)
         index, weight = index[:, edges], None if weight is None else weight[edges]
         edge_ptr, sizes = offsets(counts), sizes[chosen]
-    beyond = ((index < 0) | (index >= torch.repeat_interleave(sizes, edge_ptr.diff()))).any(0)
+    beyond = _beyond(index, sizes, edge_ptr.diff())
     if bool(beyond.any()):
         edge = int(beyond.nonzero()[0])
         graph = int(torch.searchsorted(edge_ptr, edge, right=True)) - 1
         raise ValueError(
             f"graph {graph} of the dataset has {int(sizes[graph])} nodes, but an edge {index[:, edge].tolist()}"
         )
+    return _joined(index, sizes, edge_ptr.diff(), weight)
+
+
+def _beyond(index: Tensor, sizes: Tensor, counts: Tensor) -> Tensor:
+    """``[E]``: which edges of collated graphs name a node that their graph does not have."""
+    return ((index < 0) | (index >= torch.repeat_interleave(sizes, counts))).any(0)
+
+
+def _joined(index: Tensor, sizes: Tensor, counts: Tensor, weight: Tensor | None) -> Graph:
+    """Make one batch of collated graphs with ``sizes`` nodes and ``counts`` edges, each numbered from 0."""
     ptr = offsets(sizes)
-    shift = torch.repeat_interleave(ptr[:-1], edge_ptr.diff())
+    shift = torch.repeat_interleave(ptr[:-1], counts)
     return Graph(index + shift, int(ptr[-1]), edge_weight=weight, ptr=ptr)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -44,26 +45,31 @@ class GraphTransform(BaseTransform):  # type: ignore[misc]
         graph = as_graph(data)
         for name, (value, ptr) in self.compute(graph, data).items():
             # As in edge_index, nodes of a batch are numbered through.
-            shift = graph.ptr[:-1] if _holds_nodes(name) else torch.zeros_like(graph.ptr[:-1])
-            data[name] = value + shift.repeat_interleave(ptr.diff()) if _holds_nodes(name) else value
+            first = graph.ptr[:-1]
+            data[name] = value + first.repeat_interleave(ptr.diff()) if _holds_nodes(name) else value
             if isinstance(data, Batch) and hasattr(data, "_slice_dict"):
                 # Lets batch[i] and batch.to_data_list() slice the attribute.
+                shift = first if _holds_nodes(name) else torch.zeros_like(first)
                 data._slice_dict = {**data._slice_dict, name: ptr.cpu()}
                 data._inc_dict = {**data._inc_dict, name: shift.cpu()}
         return data
 
     def over(self, dataset: Any) -> Any:
-        """Return a copy of the dataset with the attributes of every graph, computed in one batch.
+        """Return a copy of the dataset, or of a list of graphs, with the attributes of every graph, from one batch.
 
         The copy shares the storage of all other attributes. For a view, such as a training split, the attributes are
         computed for the whole storage, so other views of the result have them too. As with ``pre_transform``, the
         stored graphs are used; a ``transform`` of the dataset runs later, on access, and causes a warning.
 
         Args:
-            dataset: a PyG ``InMemoryDataset``.
+            dataset: a PyG ``InMemoryDataset``, or a list of ``Data``.
         """
+        if isinstance(dataset, list | tuple):
+            return self._over_list(dataset)
         if not isinstance(getattr(dataset, "_data", None), Data):
-            raise ValueError(f"{type(self).__name__}.over takes a PyG InMemoryDataset, got {_describe(dataset)}")
+            raise ValueError(
+                f"{type(self).__name__}.over takes a PyG InMemoryDataset or a list of Data, got {_describe(dataset)}"
+            )
         if getattr(dataset, "transform", None) is not None:
             warn_caller(
                 f"{type(self).__name__}.over encodes the graphs as they are stored, before the dataset's transform "
@@ -80,9 +86,40 @@ class GraphTransform(BaseTransform):  # type: ignore[misc]
         whole._indices, whole.transform = dataset._indices, dataset.transform
         return whole
 
+    def _over_list(self, graphs: Sequence[Any]) -> list[Any]:
+        for place, data in enumerate(graphs):
+            if not isinstance(data, Data) or isinstance(data, Batch):
+                raise ValueError(
+                    f"{type(self).__name__}.over takes a PyG InMemoryDataset or a list of Data, got a list with "
+                    f"{_describe(data)} at place {place}"
+                )
+        copies = [copy.copy(data) for data in graphs]
+        for name, (value, ptr) in self.compute(as_graph(graphs), _Features(graphs)).items():
+            each = torch.split(value, ptr.diff().tolist(), dim=1 if _holds_nodes(name) else 0)
+            for data, rows in zip(copies, each, strict=True):
+                data[name] = rows
+        return copies
+
 
 def _holds_nodes(name: str) -> bool:
     return name.endswith("_index")
+
+
+class _Features:
+    """Node features of a list of graphs, joined when they are read."""
+
+    def __init__(self, graphs: Sequence[Any]) -> None:
+        self._graphs = graphs
+
+    @property
+    def x(self) -> Tensor | None:
+        found = [data.x for data in self._graphs]
+        missing = [place for place, x in enumerate(found) if x is None]
+        if len(missing) == len(found):
+            return None
+        if missing:
+            raise ValueError(f"graph {missing[0]} of the list has no x, others have; give it to all graphs or none")
+        return torch.cat(found)
 
 
 def _describe(data: Any) -> str:
@@ -97,7 +134,7 @@ def _describe(data: Any) -> str:
     if isinstance(data, Dataset):
         return f"{data!r}, which holds no graphs in memory; pass it the transform as transform or pre_transform"
     if isinstance(data, list | tuple):
-        return f"a {name}; call the transform on Batch.from_data_list of it, then to_data_list() for the graphs"
+        return f"a {name}; use .over({name}), which returns a list"
     return f"{name}; use gape.encode for graphs outside PyG"
 
 

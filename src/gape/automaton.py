@@ -444,3 +444,58 @@ def _orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
         block -= v[:, None] * ((v[:, None] * block).sum(0) * (2.0 / math.fsum(v * v)))
         q[:, j] *= -sign
     return torch.from_numpy(q)
+
+
+@dataclass(frozen=True, eq=False)
+class RootedAutomaton:
+    r"""Automata of one state whose weights depend on the distances of both ends of a step from a root.
+
+    For ``gape.solve(automaton, graph, readout="rooted")``; the mathematics is in :mod:`gape.solvers.rooted`.
+
+    Args:
+        transition: ``[machines, layers, layers]``, weights T of steps from layer to layer, relative to 1/ρ(A): each
+            below 1 in absolute value, and symmetric, T[a, b] = T[b, a]. The last layer has all nodes beyond.
+        radius: nodes further from the root than that do not exist for its runs; ``None`` to keep all.
+        length: give the runs of 1, 2, … ``length`` steps each on its own instead of the sum over all lengths.
+
+    Example:
+        >>> RootedAutomaton(torch.full((2, 3, 3), 0.5), radius=2).states
+        2
+    """
+
+    transition: Tensor
+    radius: int | None = None
+    length: int | None = None
+
+    def __post_init__(self) -> None:
+        weights = _weights(self.transition, "transition")
+        if weights.dim() != 3 or weights.shape[1] != weights.shape[2] or 0 in weights.shape:
+            raise ValueError(f"transition must have shape [machines, layers, layers], got {list(weights.shape)}")
+        if weights.is_complex():
+            raise ValueError(f"rooted automata need real weights, got {_name(weights.dtype)}")
+        values = weights.detach()
+        if not torch.equal(values, values.mT):
+            raise ValueError("transition must be symmetric: a step from layer a to b weighs as much as one from b to a")
+        if not bool((values.abs() < 1).all()):
+            raise ValueError(
+                f"transition weights must be below 1 in absolute value, got {values.abs().max().item():.3g}; they are "
+                "relative to 1/ρ(A), and runs sum up below that only"
+            )
+        if self.radius is not None:
+            whole_number(self.radius, "radius", at_least=0)
+        if self.length is not None:
+            whole_number(self.length, "length", at_least=1)
+            if weights.requires_grad and torch.is_grad_enabled():
+                raise ValueError(
+                    f"runs by length have no gradients, got length={self.length} and weights that require them"
+                )
+        object.__setattr__(self, "transition", weights)
+
+    @property
+    def states(self) -> int:
+        """Number of machines: each has one state."""
+        return len(self.transition)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.transition.dtype

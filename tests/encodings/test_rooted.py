@@ -5,11 +5,16 @@ import numpy as np
 import pytest
 import torch
 
+import gape
 from gape import Graph
+from gape.automaton import RootedAutomaton
 from gape.encodings import RootedGAPE
 from gape.solvers import Status, rooted_balls
-from gape.solvers.rooted import rooted
 from tests.encodings.samples import batch_of, random_graph
+
+
+def rooted(transition, graph, **settings):
+    return gape.solve(RootedAutomaton(transition, **settings), graph, readout="rooted")
 
 
 def by_the_formula(graph: Graph, transition: np.ndarray, radius=None, length=None) -> np.ndarray:
@@ -162,3 +167,27 @@ def test_memory_error_says_how_large_the_ball_is_and_what_to_do():
         RootedGAPE(radius=2, memory=1e-4)(star)
     with pytest.raises(ValueError, match=r"graph of 400 nodes, all of them in the ball of each, needs .* set radius"):
         RootedGAPE(memory=1e-4)(star)
+
+
+def test_graphs_that_would_take_hours_are_refused_with_the_way_out():
+    graph = Graph.from_edges([(i, (i * k + k) % 3000) for i in range(3000) for k in (1, 7, 61)], undirected=True)
+    with pytest.raises(ValueError, match=r"3000 nodes in the ball of each node would take .* minutes.*radius=2"):
+        RootedGAPE()(graph)
+    assert RootedGAPE(radius=1, machines=1)(graph).shape == (3000, 4)
+
+
+def test_the_rooted_readout_of_solve_says_what_it_takes():
+    ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+    machine = RootedAutomaton(torch.full((1, 2, 2), 0.9))
+    solution = gape.solve(machine, ring, readout="rooted")
+    assert solution.status == [Status.RUN_SUM]
+    assert solution.unique == [True]
+    torch.testing.assert_close(solution.weights[0], torch.tensor([3.7931, 7.5862]), rtol=1e-4, atol=0)
+    with pytest.raises(ValueError, match="readout='node' and RootedAutomaton"):
+        gape.solve(machine, ring)
+    with pytest.raises(ValueError, match="readout='rooted' and Automaton"):
+        gape.solve(gape.Automaton.katz(0.1), ring, readout="rooted")
+    with pytest.raises(ValueError, match="rooted runs walk on matrix='adjacency', got matrix='random_walk'"):
+        gape.solve(machine, ring, readout="rooted", matrix="random_walk")
+    with pytest.raises(ValueError, match="solver goes with readout='node'"):
+        gape.solve(machine, ring, readout="rooted", solver=gape.solvers.Krylov())

@@ -186,7 +186,7 @@ def test_settings_of_the_node_readout_are_refused_by_the_others():
     for given in ({"solver": Series()}, {"rhs": np.ones((6, 1))}, {"basis": gape.prepare(RING)}):
         with pytest.raises(ValueError, match=f"{next(iter(given))} goes with readout='node', got readout='closed'"):
             gape.solve(automaton, RING, readout="closed", **given)
-    with pytest.raises(ValueError, match="readout must be one of 'node', 'closed', 'pair', got 'edge'"):
+    with pytest.raises(ValueError, match="readout must be one of 'node', 'closed', 'pair', 'rooted', got 'edge'"):
         gape.solve(automaton, RING, readout="edge")
     with pytest.raises(ValueError, match="memory must be at least 0, got -1"):
         gape.solve(automaton, RING, readout="pair", memory=-1)

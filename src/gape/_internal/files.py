@@ -104,7 +104,8 @@ def file_lock(path: Path, *, wait: bool = True) -> FileLock:
     """Return an inter-process lock on ``path``, a context manager; released when the process exits.
 
     Args:
-        path: of the lock file, which has no other use; it may stay behind.
+        path: of the lock file, which has no other use. Give it a hidden name: it stays behind, since processes that
+            wait for a file that is removed would no longer exclude those that create a new one.
         wait: whether to wait for another holder, or raise :class:`filelock.Timeout` at once.
     """
     return FileLock(path, timeout=-1 if wait else 0)

@@ -101,7 +101,7 @@ def cached(settings: object, make: Callable[[], FlatGraphs], folder: Path | None
     if path.is_file():
         return read_graphs(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with file_lock(path.with_suffix(".lock")):
+    with file_lock(path.with_name(f".{path.stem}.lock")):
         if path.is_file():  # written by another process while this one waited for the lock
             return read_graphs(path)
         graphs = make()

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import check_at_least
+from gape.automaton import RootedAutomaton
 from gape.encodings.base import Encoding
-from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
-from gape.solvers.rooted import rooted
 from gape.solvers.solution import Solution
+from gape.solvers.solve import solve
 
 #: Transition weights are drawn uniformly from this interval, before damping.
 WEIGHT_RANGE = (0.2, 1.0)
@@ -90,12 +90,8 @@ class RootedGAPE(Encoding):
 
     def solve(self, graph: Any) -> Solution:
         """Compute the weights with certificates: residuals, and the bound max γR < 1 on the spectral radius."""
-        return self._solve(as_graph(graph))
-
-    def _solve(self, graph: Graph) -> Solution:
-        return rooted(
-            self.transition, graph, radius=self.radius, length=self.length, dtype=self.dtype, memory=self.memory
-        )
+        automaton = RootedAutomaton(self.transition, self.radius, self.length)
+        return solve(automaton, graph, readout="rooted", dtype=self.dtype, memory=self.memory)
 
     def compute(self, graph: Graph) -> Tensor:
-        return self._solve(graph).weights
+        return self.solve(graph).weights

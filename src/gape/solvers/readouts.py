@@ -20,14 +20,14 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import check_one_of
-from gape.automaton import Automaton
+from gape.automaton import Automaton, RootedAutomaton
 from gape.graph.batching import BLOCK_ELEMENTS, Block, blocks, check_memory, offsets, scatter_pairs, scatter_rows
 from gape.linalg.powers import PowerDiagonals
 from gape.solvers.base import Result
 from gape.solvers.certificate import contracting_power
 from gape.solvers.dense_runs import BlockCertificate, DenseRuns
 from gape.solvers.equation import Equation
-from gape.solvers.solution import OnSingular, ReadoutName
+from gape.solvers.solution import OnSingular, SolveReadout
 
 # With more powers eigenvectors are cheaper.
 MAX_POWERS = 64
@@ -35,10 +35,15 @@ MAX_POWERS = 64
 NEGLIGIBLE_RATIO = 1e-17
 
 
-def check_readout(readout: str, automaton: Automaton, **unused: Any) -> None:
+def check_readout(readout: str, automaton: Automaton | RootedAutomaton, **unused: Any) -> None:
     """Raise if the automaton has no such readout, or if settings of the node readout are given (not ``None``)."""
-    check_one_of(get_args(ReadoutName), readout=readout)
+    check_one_of(get_args(SolveReadout), readout=readout)
     if readout == "node":
+        return
+    given = [name for name, value in unused.items() if value is not None]
+    if given:
+        raise ValueError(f"{', '.join(given)} goes with readout='node', got readout={readout!r}; leave it out")
+    if isinstance(automaton, RootedAutomaton):
         return
     if automaton.typed:
         raise ValueError(
@@ -47,12 +52,9 @@ def check_readout(readout: str, automaton: Automaton, **unused: Any) -> None:
         )
     if automaton.dtype.is_complex or automaton.final is not None:
         raise ValueError(f"closed and pair readouts need real weights and no final weights, got {automaton!r}")
-    given = [name for name, value in unused.items() if value is not None]
-    if given:
-        raise ValueError(f"{', '.join(given)} goes with readout='node', got readout={readout!r}; leave it out")
 
 
-def read_out(readout: ReadoutName, equations: list[Equation], on_singular: OnSingular, memory: float) -> list[Result]:
+def read_out(readout: SolveReadout, equations: list[Equation], on_singular: OnSingular, memory: float) -> list[Result]:
     """Compute the closed or pair readout of every part of a batch, one after the other; ``memory`` in GiB."""
     parts = [_Part(equation, on_singular) for equation in equations]
     if readout == "closed":

@@ -25,13 +25,15 @@ import torch
 from torch import Tensor
 
 from gape._internal.threads import map_threads
+from gape.automaton import RootedAutomaton
 from gape.graph.batching import dense_parts
 from gape.graph.graph import Graph
 from gape.graph.spectral_radius import spectral_radii
-from gape.solvers.certificate import MAX_CONSISTENT_RESIDUAL, STATUSES, code, judge, overflowing
+from gape.solvers.base import Result
+from gape.solvers.certificate import MAX_CONSISTENT_RESIDUAL, YES, code, judge, overflowing
 from gape.solvers.rooted_balls import WHOLE_NODES, RootedGraphs, Shape, ball_parts, whole_parts
 from gape.solvers.rooted_part import RootedPart, closed_by_layer, lengths_by_layer, table_of
-from gape.solvers.solution import Solution, Status
+from gape.solvers.solution import Status
 
 # Roots of a large graph whose balls are one piece of work for a thread.
 ROOTS_PER_JOB = 256
@@ -40,45 +42,27 @@ _Job = Callable[[], Iterator[RootedPart]]
 _Found = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-def rooted(
-    transition: Tensor,
-    graph: Graph,
-    *,
-    radius: int | None = None,
-    length: int | None = None,
-    dtype: torch.dtype = torch.float64,
-    memory: float = 4.0,
-) -> Solution:
-    """Weights of the closed runs in each layer around every node, ``[num_nodes, K (L + 1)]``, with certificates.
+def rooted(automaton: RootedAutomaton, graph: Graph, dtype: torch.dtype, memory: float) -> Result:
+    """Sum the closed runs in each layer around every node: ``[num_nodes, K (L + 1)]``, times ``length`` if given.
 
     Exact; float64 inside. Where the transition weights require gradients, the result has them (once, and not with
     ``length``). The residual of a graph is the largest |diag(Z(I - M)) - 1| over its nodes, roots and machines, Z being
     the computed inverse; ``spectral_radius`` is the bound max |T|.
 
     Args:
-        transition: ``[K, L + 1, L + 1]``, weights T of steps from layer to layer, each below 1 in absolute value and
-            symmetric: T[a, b] = T[b, a].
+        automaton: the machines.
         graph: directed graphs: distances and runs follow the edges.
-        radius: nodes further from the root than that do not exist for its runs; ``None`` to keep all.
-        length: give the runs of 1, 2, … ``length`` steps each on its own, ``[num_nodes, K (L + 1) length]``, instead of
-            the sum over all lengths.
         dtype: of the weights.
         memory: largest memory, in GiB, for the matrices of one root.
-
-    Example:
-        >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
-        >>> rooted(torch.full((1, 2, 2), 0.9), ring).weights[0]
-        tensor([3.7931, 7.5862], dtype=torch.float64)
     """
-    transition, layers, machines = _checked(transition), transition.shape[-1], len(transition)
+    transition, length = automaton.transition.to("cpu", torch.float64), automaton.length
+    layers, machines = transition.shape[-1], len(transition)
     table, learns = table_of(transition), torch.is_grad_enabled() and transition.requires_grad
-    if learns and length is not None:
-        raise ValueError(f"runs by length have no gradients, got length={length} and weights that require them")
 
     def solve(job: _Job) -> list[_Found]:
         return [_solve(part, table, length) for part in job()]
 
-    jobs = list(_jobs(graph, Shape(layers, machines, radius, dense=length is not None, memory=memory)))
+    jobs = list(_jobs(graph, Shape(layers, machines, automaton.radius, dense=length is not None, memory=memory)))
     done = [solve(job) for job in jobs] if learns else map_threads(solve, jobs)
     found = [one for some in done for one in some]
     weights = torch.zeros(graph.num_nodes, machines * layers * (length or 1), dtype=torch.float64)
@@ -87,22 +71,7 @@ def rooted(
         rows, values, graphs, gaps = (torch.cat(parts) for parts in zip(*found, strict=True))
         weights.index_copy_(0, rows, values)
         residual.scatter_reduce_(0, graphs, gaps, "amax")
-    return _certified(weights.to(graph.device, dtype), residual, transition, graph)
-
-
-def _checked(transition: Tensor) -> Tensor:
-    """The weights in float64 on the CPU."""
-    if transition.dim() != 3 or transition.shape[1] != transition.shape[2] or 0 in transition.shape:
-        raise ValueError(f"transition must have shape [machines, layers, layers], got {list(transition.shape)}")
-    weights = transition.detach()
-    if not torch.equal(weights, weights.mT):
-        raise ValueError("transition must be symmetric: a step from layer a to b weighs as much as one from b to a")
-    if not bool((weights.abs() < 1).all()):
-        raise ValueError(
-            f"transition weights must be below 1 in absolute value, got {weights.abs().max().item():.3g}; they are "
-            "relative to 1/ρ(A), and runs sum up below that only"
-        )
-    return transition.to("cpu", torch.float64)
+    return _result(weights.to(graph.device, dtype), residual, transition, graph)
 
 
 def _jobs(graph: Graph, shape: Shape) -> Iterator[_Job]:
@@ -151,22 +120,21 @@ def _solve(part: RootedPart, table: Tensor, length: int | None) -> _Found:
     return part.roots[here], values[here].flatten(1), part.graphs, residual
 
 
-def _certified(weights: Tensor, residual: Tensor, transition: Tensor, graph: Graph) -> Solution:
+def _result(weights: Tensor, residual: Tensor, transition: Tensor, graph: Graph) -> Result:
     bound = transition.detach().abs().max().to(graph.device).expand(graph.num_graphs)
     residual = residual.to(graph.device)
-    codes = judge(residual, bound, tolerance=MAX_CONSISTENT_RESIDUAL, exhausted=False, run_sum=True)
+    status = judge(residual, bound, tolerance=MAX_CONSISTENT_RESIDUAL, exhausted=False, run_sum=True)
     lost = overflowing(weights.detach(), graph.sizes)
     if lost is not None:
-        codes[lost] = code(Status.OVERFLOW)
-    solution = Solution(
+        status[lost] = code(Status.OVERFLOW)
+    return Result(
         weights=weights,
-        status=[STATUSES[i] for i in codes.tolist()],
         residual=residual,
         spectral_radius=bound,
-        radius_kind="bound",
         separation=1.0 - bound,
-        unique=[True] * graph.num_graphs,
-        solver=["SelectedInverse"] * graph.num_graphs,
+        unique=torch.full_like(status, YES),
+        status=status,
         steps=int(graph.sizes.max()) if graph.num_graphs else 0,
+        radius_kind="bound",
+        solver=["SelectedInverse"] * graph.num_graphs,
     )
-    return solution.checked()

@@ -29,6 +29,11 @@ DENSE_EDGES = 4
 DENSE_WORK = 8
 # Nodes of balls that are searched together, if they are of more than one root.
 BALL_NODES = 1 << 20
+# Products per second on one core, measured, with sparse factorisations and with dense inverses.
+SPARSE_RATE = 2e8
+DENSE_RATE = 3e9
+# Estimated time for one graph, or for one ball, above which it is refused.
+MAX_SECONDS = 600.0
 # Arrays with a number for every entry and lane that exist at the same time.
 LIVE_ARRAYS = 8
 
@@ -142,6 +147,7 @@ def whole_parts(graphs: RootedGraphs, shape: Shape) -> Iterator[RootedPart]:
             f"rooted runs on a graph of {largest} nodes, all of them in the ball of each,",
             "set radius, such as radius=2, to cut out a ball around each root, or raise memory",
         )
+        check_time(some, elimination, some.sizes * shape.machines, "in the ball of each node", "radius=2")
         cap = max(shape.layers, shape.radius or 0) + 1
         labels = shape.labels(hop_distances(np.stack([some.source, some.target]), some.sizes, cap), cap)
         pair_ptr = offsets(some.sizes**2)
@@ -177,6 +183,8 @@ def ball_parts(graph: RootedGraphs, roots: Array, shape: Shape) -> Iterator[Root
             f"of {some.sizes[largest]} nodes,",
             "choose a smaller radius or fewer machines, or raise memory",
         )
+        machines = np.full(len(some.sizes), shape.machines)
+        check_time(some, elimination, machines, f"in the largest ball of radius {radius}", "a smaller one")
         for start, stop, _, _ in _pieces(some, elimination, np.ones_like(some.sizes), shape):
             of_node = labels[some.nodes[some.node_ptr[start] : some.node_ptr[stop]], None]
             of_root = graph.nodes[roots[some.graphs[start:stop]], None]
@@ -256,6 +264,18 @@ def _entries(graphs: RootedGraphs, elimination: Elimination | None) -> Array:
 
 def _most_entries(graphs: RootedGraphs, elimination: Elimination | None) -> int:
     return int(_entries(graphs, elimination).max())
+
+
+def check_time(graphs: RootedGraphs, elimination: Elimination | None, lanes: Array, where: str, radius: str) -> None:
+    """Raise if one of the graphs would take more than :data:`MAX_SECONDS`; ``lanes``: matrices on each."""
+    work = graphs.sizes.astype(float) ** 3 / DENSE_RATE if elimination is None else elimination.work / SPARSE_RATE
+    seconds = work * lanes
+    if len(seconds) and seconds.max() > MAX_SECONDS:
+        raise ValueError(
+            f"rooted runs with {graphs.sizes[seconds.argmax()]} nodes {where} would take about "
+            f"{seconds.max() / 60:,.0f} minutes for one graph, and {MAX_SECONDS / 60:g} are the limit; set radius, "
+            f"such as {radius}, to cut out a ball around each root, or take fewer machines"
+        )
 
 
 def _pieces(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gape._internal.threads import map_threads
 from gape._internal.validation import check_at_least
-from gape.automaton import Automaton
+from gape.automaton import Automaton, RootedAutomaton
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.solvers.auto import Auto
@@ -20,15 +20,16 @@ from gape.solvers.certificate import NO, RADIUS_KINDS, YES, code, overflowing
 from gape.solvers.equation import Equation, as_rhs, check_fit, output_dtype
 from gape.solvers.gradient import attach_gradients
 from gape.solvers.readouts import check_readout, read_out
+from gape.solvers.rooted import rooted
 from gape.solvers.singular import resolve_singular
-from gape.solvers.solution import OnSingular, ReadoutName, Solution, Status
+from gape.solvers.solution import OnSingular, Solution, SolveReadout, Status
 
 
 def solve(
-    automaton: Automaton,
+    automaton: Automaton | RootedAutomaton,
     graph: Any,
     *,
-    readout: ReadoutName = "node",
+    readout: SolveReadout = "node",
     solver: Solver | None = None,
     matrix: str = "adjacency",
     basis: Basis | None = None,
@@ -49,7 +50,8 @@ def solve(
         graph: a :class:`Graph`, or anything :func:`gape.as_graph` takes.
         readout: ``"node"``, runs from anywhere into each node, ``[n, k]``; ``"closed"``, runs of each node back to
             itself, ``[n, k]``; ``"pair"``, runs from every node to every node, ``[Σ n², k]`` as in
-            :class:`gape.encodings.Pairs`. The latter two are for one real μ and no final weights.
+            :class:`gape.encodings.Pairs`. The latter two are for one real μ and no final weights. ``"rooted"``, for a
+            :class:`gape.automaton.RootedAutomaton`: closed runs in each layer around every node.
         solver: its settings; ``None`` for :class:`Auto`. For ``readout="node"``, as are ``basis`` and ``rhs``.
         matrix: the walk matrix A by name, see :mod:`gape.graph.walk_matrix`.
         basis: from :func:`gape.prepare` for this graph, instead of ``solver``.
@@ -74,13 +76,18 @@ def solve(
         >>> solve(Automaton.shift(2), path, readout="pair").weights[2]  # from node 0 to node 2: one walk of 2 steps
         tensor([0., 0., 1.], dtype=torch.float64)
     """
-    _check_settings(automaton, solver, on_singular)
+    _check_settings(automaton, readout, solver, on_singular)
     check_readout(readout, automaton, solver=solver, basis=basis, rhs=rhs)
     check_at_least(0, memory=memory)
-    recording = torch.is_grad_enabled() and readout == "node"
+    recording = torch.is_grad_enabled() and readout in ("node", "rooted")
     # Leave inference mode: graphs cache tensors, which later have to be fit for training.
     with torch.inference_mode(False), torch.set_grad_enabled(recording):
         graph = as_graph(graph)
+        if isinstance(automaton, RootedAutomaton):
+            if matrix != "adjacency":
+                raise ValueError(f"rooted runs walk on matrix='adjacency', got matrix={matrix!r}; leave it out")
+            result = rooted(automaton, graph, dtype or automaton.dtype, memory)
+            return _collect(result.weights, [result], on_singular).checked(throw)
         check_fit(automaton, graph, labels=rhs is None or automaton.final is not None)
         dtype = output_dtype(automaton, dtype)
         rhs = None if rhs is None else as_rhs(rhs, automaton, graph)
@@ -105,9 +112,16 @@ def solve(
     return _collect(weights, results, on_singular).checked(throw)
 
 
-def _check_settings(automaton: Automaton, solver: Solver | None, on_singular: str) -> None:
-    if not isinstance(automaton, Automaton):
+def _check_settings(
+    automaton: Automaton | RootedAutomaton, readout: str, solver: Solver | None, on_singular: str
+) -> None:
+    if not isinstance(automaton, Automaton | RootedAutomaton):
         raise ValueError(f"automaton must be a gape.Automaton, got {type(automaton).__name__}")
+    if (readout == "rooted") != isinstance(automaton, RootedAutomaton):
+        raise ValueError(
+            f"readout='rooted' is for gape.automaton.RootedAutomaton, and others are for gape.Automaton; "
+            f"got readout={readout!r} and {type(automaton).__name__}"
+        )
     if solver is not None and not isinstance(solver, Solver):
         raise ValueError(f"solver must be one of gape.solvers with its settings, such as Krylov(), got {solver!r}")
     if on_singular not in ("raise", "least_squares"):

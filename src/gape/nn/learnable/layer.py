@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from gape._internal.validation import finite_number, positive, whole_number
+from gape.automaton import RootedAutomaton
 from gape.graph.convert import batched_graph
 from gape.graph.graph import Graph
 from gape.graph.labels import DegreeLabels
@@ -22,7 +23,8 @@ from gape.nn.scaling import FeatureScaling, Scaling
 from gape.solvers.basis import Basis
 from gape.solvers.certificate import lost_rows
 from gape.solvers.prepare import enough_vectors, prepare_layer
-from gape.solvers.rooted import rooted
+from gape.solvers.solution import SolveReadout
+from gape.solvers.solve import solve
 
 #: Settings of layers that did best in our comparison. One feature per run length, each scaled by the training set:
 #: closed runs around a long cycle weigh about 1e-5 of those that go there and back, and statistics of small batches of
@@ -42,9 +44,6 @@ RECIPES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "gape-rooted": MappingProxyType({"states": 12, "readout": "rooted", "damping": 0.97, "scaling": "fixed"}),
     }
 )
-
-#: Readouts that a layer can learn.
-LayerReadout = Literal["node", "closed", "pair", "rooted"]
 
 
 class GAPE(nn.Module):
@@ -95,7 +94,7 @@ class GAPE(nn.Module):
         states: int = 32,
         out_channels: int | None = None,
         *,
-        readout: LayerReadout = "node",
+        readout: SolveReadout = "node",
         length: int | None = None,
         transition: TransitionForm = "dense",
         transition_by: TransitionBy = "none",
@@ -258,7 +257,7 @@ class GAPE(nn.Module):
             runs = GraphRuns(graph, self.machine, self.matrix, self.length, basis, self.memory)
             if self.linear is not None and self.readout == "pair":
                 return runs.pair(self.linear.weight).to(self.machine.dtype)
-            found = runs.node() if self.readout == "node" else runs.closed()
+            found = runs.per_node(self.readout)
             if self.machine.final is not None:
                 final = self.machine.final.T.to(found.dtype)
                 found = found * (final if self.machine.labels == 1 else final[graph.labels]).unsqueeze(1)
@@ -273,9 +272,8 @@ class GAPE(nn.Module):
         # A machine of weights that are not finite gives features that are not finite, as other automata do.
         if not bool(torch.isfinite(transition).all()):
             return transition.sum().expand(graph.num_nodes, self.features).to(machine.dtype)
-        return rooted(
-            transition, graph, radius=self.radius, length=self.length, dtype=machine.dtype, memory=self.memory
-        ).weights
+        automaton = RootedAutomaton(transition, self.radius, self.length)
+        return solve(automaton, graph, readout="rooted", dtype=machine.dtype, memory=self.memory).weights
 
     def _check_range(self, found: Tensor, graph: Graph) -> None:
         """Raise if weights overflow, unless the parameters themselves are not finite."""
@@ -361,7 +359,7 @@ def _check_settings(
     learn: bool,
 ) -> None:
     """Validate the settings of :class:`GAPE` and their combinations."""
-    if readout not in get_args(LayerReadout):
+    if readout not in get_args(SolveReadout):
         raise ValueError(f"readout must be 'node', 'closed', 'pair' or 'rooted', got {readout!r}")
     if labelling not in ("given", "degree"):
         raise ValueError(f"labelling must be 'given' or 'degree', got {labelling!r}")

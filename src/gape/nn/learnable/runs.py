@@ -55,6 +55,11 @@ class GraphRuns:
         self.radius = None if basis is None else check_basis(basis, graph, matrix)
         self.labels = graph.labels if machine.labels > 1 else None
 
+    def per_node(self, readout: str) -> Tensor:
+        """Return ``[n, T or 1, k]`` by the name of a readout that has a row per node."""
+        by_name = {"node": self.node, "closed": self.closed}
+        return by_name[readout]()
+
     def node(self) -> Tensor:
         """Return ``[n, T or 1, k]``: runs from anywhere into each node."""
         transition, initial = self.machine.weights()

@@ -146,6 +146,28 @@ def test_settings_may_stand_before_the_file(capsys, folder):
         assert "states=2, damping=0.5, relative=True" in str(arrays["settings"])
 
 
+def test_parts_of_a_mix_have_their_own_options(capsys, folder):
+    words = (
+        "--rw.length",
+        3,
+        "--gape-rooted.machines",
+        2,
+        "--gape-rooted.layers=1",
+        "--rw.scaling",
+        "row",
+        "--seed",
+        7,
+    )
+    _, err = run(capsys, "friends.csv", "-e", "rw+gape-rooted", *words, "-o", "pe.npz")
+    assert err == ""
+    with np.load("pe.npz") as arrays:
+        settings = str(arrays["settings"])
+    assert "length=3" in settings
+    assert "machines=2, layers=1" in settings
+    assert "seed=7" in settings
+    assert "scaling=('row', 'none')" in settings
+
+
 def test_a_seed_where_none_is_needed_is_mentioned(capsys, folder):
     _, err = run(capsys, "friends.csv", "-e", "rw", "--seed", 1, "-o", "pe.npy")
     assert "rw draws no random numbers" in err

@@ -73,8 +73,11 @@ def encode(
     from gape.encodings.registry import make, settings_of
 
     known = settings_of(encoding)
-    flags = {setting.name for setting in known if isinstance(setting.default, bool)}
-    files, settings = split_arguments([source, *context.args], flags)
+    # Options have dashes for underscores; names of parts, as in gape-rooted.layers, have dashes of their own.
+    keys = {setting.name.replace("-", "_"): setting.name for setting in known}
+    flags = {setting.name.replace("-", "_") for setting in known if isinstance(setting.default, bool)}
+    files, words = split_arguments([source, *context.args], flags)
+    settings = {keys.get(word, word): value for word, value in words.items()}
     options = {setting.name: option_name(setting.name) for setting in known}
     for name in settings:
         if name not in options:
@@ -88,9 +91,9 @@ def encode(
         raise ValueError(f"expected one input file, got {' '.join(files) or 'none'}; see `gape encode --help`")
     notes = []
     if seed is not None:
-        if any(setting.name == "seed" for setting in known):
-            settings["seed"] = str(seed)
-        else:
+        seeds = [setting.name for setting in known if setting.name.rpartition(".")[2] == "seed"]
+        settings.update({name: str(seed) for name in seeds if name not in settings})
+        if not seeds:
             notes.append(f"{encoding} draws no random numbers, so --seed changes nothing")
     encode_file(
         Path(files[0]),

@@ -2,7 +2,6 @@
 
 from gape.encodings.base import Encoding, NodeEncoding, PairEncoding
 from gape.encodings.communicability import Communicability
-from gape.encodings.concatenated import Concatenated
 from gape.encodings.degree import Degree
 from gape.encodings.electrostatic import Electrostatic
 from gape.encodings.encode import encode
@@ -10,6 +9,7 @@ from gape.encodings.gape import GAPE
 from gape.encodings.heat import HeatKernel
 from gape.encodings.laplacian import Laplacian, random_flips
 from gape.encodings.magnetic import MagneticLaplacian
+from gape.encodings.mix import Mix
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.pairs import Pairs
 from gape.encodings.random_walk import Estimate, RandomWalk, estimate_random_walk
@@ -37,7 +37,6 @@ __all__ = [
     "GAPE",
     "PRESETS",
     "Communicability",
-    "Concatenated",
     "CycleSpectrum",
     "Degree",
     "EffectiveResistance",
@@ -47,6 +46,7 @@ __all__ = [
     "HeatKernel",
     "Laplacian",
     "MagneticLaplacian",
+    "Mix",
     "NodeEncoding",
     "PageRank",
     "PageRankPowers",

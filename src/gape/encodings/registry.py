@@ -14,13 +14,13 @@ import torch
 from gape._internal.validation import did_you_mean, parse_setting
 from gape.encodings.base import Encoding
 from gape.encodings.communicability import Communicability
-from gape.encodings.concatenated import Concatenated
 from gape.encodings.degree import Degree
 from gape.encodings.electrostatic import Electrostatic
 from gape.encodings.gape import GAPE
 from gape.encodings.heat import HeatKernel
 from gape.encodings.laplacian import Laplacian
 from gape.encodings.magnetic import MagneticLaplacian
+from gape.encodings.mix import Mix, MixScaling
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.random_walk import RandomWalk
 from gape.encodings.relative_random_walk import RelativeRandomWalk
@@ -119,7 +119,7 @@ def is_name(name: str) -> bool:
 def make(name: str, **settings: Any) -> Encoding:
     """Make the encoding of that name; settings may be values or text.
 
-    Names joined by ``+`` are encodings side by side (:class:`Concatenated`), their settings those of the parts:
+    Names joined by ``+`` are encodings side by side (:class:`Mix`), their settings those of the parts:
 
     Example:
         >>> make("rw", length="5")
@@ -128,7 +128,7 @@ def make(name: str, **settings: Any) -> Encoding:
         2
     """
     if "+" in name:
-        return _concatenated(name, settings)
+        return _mix(name, settings)
     kind, fixed = _find(name)
     hints = get_type_hints(kind)
     _check_settings(name, settings)
@@ -156,7 +156,7 @@ def settings_of(name: str) -> list[Setting]:
 
 def summary(name: str) -> str:
     """Return the first sentence of an encoding's docstring."""
-    kind = Concatenated if "+" in name else _find(name)[0]
+    kind = Mix if "+" in name else _find(name)[0]
     return (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
 
 
@@ -175,41 +175,51 @@ def _check_settings(name: str, settings: Iterable[str]) -> None:
             raise ValueError(f"{name} has no setting {key!r}; it has {', '.join(known)}{did_you_mean(key, known)}")
 
 
-def _concatenated(name: str, settings: Mapping[str, Any]) -> Concatenated:
-    names, dtype = _part_names(name), settings.get("dtype", "float32")
-    of_part: dict[str, dict[str, Any]] = {}
+def _mix(name: str, settings: Mapping[str, Any]) -> Mix:
     _check_settings(name, settings)
+    names, dtype = _part_names(name), settings.get("dtype", "float32")
+    of_part: dict[str, dict[str, Any]] = {part: {} for part in names}
     for key, value in settings.items():
         part, _, setting = key.rpartition(".")
-        of_part.setdefault(part, {})[setting] = value
-    return Concatenated(tuple(make(part, dtype=dtype, **of_part.get(part, {})) for part in names), dtype=dtype)
+        if part:
+            of_part[part][setting] = value
+    scaling = tuple(of_part[part].pop("scaling", "none") for part in names)
+    # Integers are converted when they stand beside the others.
+    parts = [
+        make(part, **({"dtype": dtype} if "float32" in _dtypes(_find(part)[0]) else {}), **of_part[part])
+        for part in names
+    ]
+    return Mix(tuple(parts), scaling if any(each != "none" for each in scaling) else (), dtype=dtype)
 
 
 def _settings_of_parts(name: str) -> list[Setting]:
-    """The settings of each part, by names such as ``rw.length``, and one ``dtype`` for all."""
-    of_parts = {part: settings_of(part) for part in _part_names(name)}
-    shared = next(setting for settings in of_parts.values() for setting in settings if setting.name == "dtype")
-    own = [
-        replace(setting, name=f"{part}.{setting.name}")
-        for part, settings in of_parts.items()
-        for setting in settings
-        if setting.name != "dtype"
-    ]
-    return [shared, *own]
+    """The settings of each part, by names such as ``rw.length`` and ``rw.scaling``, and one ``dtype`` for all."""
+    shared = next(setting for setting in settings_of("gape") if setting.name == "dtype")
+    texts = _argument_texts(Mix)
+    out = [shared]
+    for part in _part_names(name):
+        own = [setting for setting in settings_of(part) if setting.name != "dtype"]
+        scaling = Setting("scaling", MixScaling, "none", get_args(MixScaling), texts["scaling"])
+        out += [replace(setting, name=f"{part}.{setting.name}") for setting in (*own, scaling)]
+    return out
 
 
 def _part_names(name: str) -> list[str]:
     parts = name.split("+")
     for part in parts:
         _find(part)
-    if len(set(parts)) < len(parts):
+    if len({ALIASES.get(part, part) for part in parts}) < len(parts):
         raise ValueError(f"{name!r} names an encoding twice")
     return parts
 
 
+def _dtypes(kind: type[Encoding]) -> tuple[str, ...]:
+    return tuple(str(dtype).removeprefix("torch.") for dtype in kind.dtypes)
+
+
 def _choices(kind: type[Encoding], hint: Any) -> tuple[str, ...]:
     if hint is torch.dtype:
-        return tuple(str(dtype).removeprefix("torch.") for dtype in kind.dtypes)
+        return _dtypes(kind)
     return tuple(get_args(hint)) if get_origin(hint) is Literal else ()
 
 

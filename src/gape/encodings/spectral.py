@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import scipy.sparse
@@ -127,7 +128,7 @@ class _Eigenvectors(SpectralEncoding):
     """The columns of :class:`Laplacian`, from the decomposition that other encodings need anyway."""
 
     encoding: Laplacian = field(default_factory=Laplacian)
-    readout: str = "node"
+    readout: Literal["node"] = "node"
 
     @property
     def channels(self) -> int:

@@ -22,6 +22,8 @@ GRAPHS = [
     for weighted in (True, False)
     for loops in (True, False)
 ]
+# Two directed triangles: every eigenvalue of the magnetic Laplacian is double, with complex eigenvectors.
+TRIANGLES = Graph.from_edges([(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)])
 
 
 def close(ours, other, tolerance=1e-9) -> None:
@@ -92,7 +94,7 @@ def magnetic_laplacian(graph: Graph, q: float, normalized: bool) -> np.ndarray:
     return root @ laplacian @ root if normalized else laplacian
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("graph", [*GRAPHS, TRIANGLES])
 @pytest.mark.parametrize("kind", ["normalized", "combinatorial"])
 def test_magnetic_vectors_are_eigenvectors_of_networkx_matrix(graph, kind):
     potentials, k = (0.0, 0.1, 0.25), min(5, graph.num_nodes)

@@ -74,8 +74,9 @@ def test_every_part_has_its_own_scaling():
 
 
 @pytest.mark.parametrize("nodes", [12, 150])
-def test_one_decomposition_serves_all_that_need_it(nodes, monkeypatch):
-    graph, calls, decompose = random_graph(nodes, 4 / nodes, 0, weighted=True), [], torch.linalg.eigh
+@pytest.mark.parametrize("weighted", [True, False])  # without weights eigenvalues are multiple
+def test_one_decomposition_serves_all_that_need_it(nodes, weighted, monkeypatch):
+    graph, calls, decompose = random_graph(nodes, 2 / nodes, 0, weighted=weighted), [], torch.linalg.eigh
     mixed = make(SPECTRAL, **NODE)
     alone = torch.cat([part(graph) for part in mixed.parts], 1)
     monkeypatch.setattr(torch.linalg, "eigh", lambda matrix: calls.append(matrix.shape) or decompose(matrix))

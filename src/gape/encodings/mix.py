@@ -25,8 +25,7 @@ class Mix(Encoding):
 
     By name: ``gape.encodings.make("rw+lape+gape-rooted")``, with settings such as ``{"rw.length": 16}`` and
     ``{"lape.scaling": "column"}``. Encodings that need all eigenpairs of the same Laplacian (``heat``, ``resistance``,
-    ``electrostatic``) share one decomposition per graph, and ``lape`` takes its eigenvectors from it: the same up to
-    rounding, except that for a multiple eigenvalue the basis may be another one.
+    ``electrostatic``) share one decomposition per graph, and ``lape`` takes its eigenvectors from it.
 
     Args:
         parts: the encodings, at least two.

@@ -20,7 +20,7 @@ from gape.encodings.laplacian import Laplacian, LaplacianMatrix
 from gape.encodings.pairs import Pairs
 from gape.graph.batching import Block, blocks
 from gape.graph.graph import Graph
-from gape.linalg.eigenpairs import fix_signs
+from gape.linalg.eigenpairs import canonical_basis, fix_signs
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,7 @@ class LaplacianSpectrum:
         block: the graphs; its matrices are adjacency matrices.
         component: ``[B, n]``, the number of each node's connected component.
         trivial: ``[B]``, the number of zero eigenvalues of each graph: its components.
+        scale: ``[B]``, the largest diagonal entry of each Laplacian.
         values: ``[B, n]``, eigenvalues, ascending; the trivial ones exactly 0.
         vectors: ``[B, n, n]``, orthonormal eigenvectors, one per column.
     """
@@ -38,6 +39,7 @@ class LaplacianSpectrum:
     block: Block
     component: Tensor
     trivial: Tensor
+    scale: Tensor
     values: Tensor
     vectors: Tensor
 
@@ -82,11 +84,13 @@ def laplacian_spectra(part: Graph, laplacian: LaplacianMatrix) -> Iterator[Lapla
     """Decompose the dense Laplacians of a part of a batch, block by block."""
     component, trivial = _components(part)
     for block in blocks(part.walk("adjacency")):
-        values, vectors = torch.linalg.eigh(laplacian.dense(block.matrices))
+        matrices = laplacian.dense(block.matrices)
+        values, vectors = torch.linalg.eigh(matrices)
         zeros = trivial[block.graphs]
         first = torch.arange(values.shape[1], device=values.device) < zeros.unsqueeze(1)
         values = torch.where(first, 0.0, values.clamp(min=0.0))
-        yield LaplacianSpectrum(block, component[block.nodes], zeros, values, vectors)
+        scale = matrices.diagonal(dim1=1, dim2=2).amax(1)
+        yield LaplacianSpectrum(block, component[block.nodes], zeros, scale, values, vectors)
 
 
 def _components(graph: Graph) -> tuple[Tensor, Tensor]:
@@ -140,17 +144,21 @@ class _Eigenvectors(SpectralEncoding):
 
     def from_spectrum(self, spectrum: LaplacianSpectrum) -> Tensor:
         size, k = spectrum.values.shape[1], self.encoding.vectors
-        columns = spectrum.trivial.unsqueeze(1) + torch.arange(k, device=spectrum.trivial.device)
-        index = columns.clamp(max=size - 1).unsqueeze(1).expand(-1, size, -1)
-        found = fix_signs(spectrum.vectors.gather(2, index))
-        return torch.where((columns < size).unsqueeze(1), found, 0.0)
+        numbers = spectrum.trivial.unsqueeze(1) + torch.arange(k, device=spectrum.trivial.device)
+        theta, basis, scale = (each.cpu().numpy() for each in (spectrum.values, spectrum.vectors, spectrum.scale))
+        basis = canonical_basis(theta, basis, scale, slice(0, int(numbers.max()) + 1))
+        vectors = torch.from_numpy(basis).to(spectrum.vectors.device)
+        index = numbers.clamp(max=size - 1).unsqueeze(1).expand(-1, size, -1)
+        return torch.where((numbers < size).unsqueeze(1), fix_signs(vectors.gather(2, index)), 0.0)
 
 
 def as_spectral(encoding: Encoding) -> SpectralEncoding | None:
     """Return the encoding in the form that :func:`compute_spectral` takes, ``None`` if it needs no decomposition."""
     if isinstance(encoding, SpectralEncoding):
         return encoding
-    return _Eigenvectors(encoding=encoding, dtype=encoding.dtype) if type(encoding) is Laplacian else None
+    if type(encoding) is Laplacian and encoding.null_vectors == "omit":
+        return _Eigenvectors(encoding=encoding, dtype=encoding.dtype)
+    return None
 
 
 def compute_spectral(encodings: Sequence[SpectralEncoding], graph: Graph) -> list[Tensor | Pairs]:

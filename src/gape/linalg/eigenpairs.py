@@ -108,12 +108,12 @@ def _pivoted(space: Array) -> Array:
     """Turn orthonormal bases ``[B, n, m]`` into the canonical ones of their spaces."""
     out, spaces = np.empty_like(space), np.arange(len(space))
     for i in range(space.shape[2]):
-        share = (space * space).sum(2)
+        share = (space * space.conj()).real.sum(2)
         node = (share >= (1.0 - TIE_TOLERANCE) * share.max(1, keepdims=True)).argmax(1)
-        direction = space[spaces, node] / np.sqrt(share[spaces, node, None])
+        direction = space[spaces, node].conj() / np.sqrt(share[spaces, node, None])
         along = space @ direction[:, :, None]
         out[:, :, i] = along[:, :, 0]
-        space = space - along * direction[:, None]
+        space = space - along * direction.conj()[:, None]
     return out
 
 

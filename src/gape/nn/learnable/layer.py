@@ -360,7 +360,8 @@ def _check_settings(
 ) -> None:
     """Validate the settings of :class:`GAPE` and their combinations."""
     if readout not in get_args(SolveReadout):
-        raise ValueError(f"readout must be 'node', 'closed', 'pair' or 'rooted', got {readout!r}")
+        *others, last = map(repr, get_args(SolveReadout))
+        raise ValueError(f"readout must be {', '.join(others)} or {last}, got {readout!r}")
     if labelling not in ("given", "degree"):
         raise ValueError(f"labelling must be 'given' or 'degree', got {labelling!r}")
     if length is not None:

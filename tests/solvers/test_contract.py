@@ -141,13 +141,17 @@ def frames_between(first: str) -> int:
 )
 @pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
 def test_at_most_four_frames_lie_between_solve_and_a_solver(kind, given, damping, learned, monkeypatch):
-    seen, own = [], kind.solve
+    seen = []
 
-    def spy(self, equation):
-        seen.append(frames_between("solve"))
-        return own(self, equation)
+    def spy(own):
+        def counted(self, *arguments):
+            seen.append(frames_between("solve"))
+            return own(self, *arguments)
 
-    monkeypatch.setattr(kind, "solve", spy)
+        return counted
+
+    for name in ("solve", "compiled"):
+        monkeypatch.setattr(kind, name, spy(getattr(kind, name)))
     automaton = gape.Automaton.random(2, damping)
     if learned:
         automaton = gape.Automaton(automaton.initial, automaton.transition.clone().requires_grad_())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -11,13 +13,37 @@ import torch
 T = TypeVar("T")
 R = TypeVar("R")
 
+_reserved = threading.local()
+
+
+def num_threads() -> int:
+    """Number of threads to use: PyTorch's, also where :func:`one_torch_thread` has reserved them for us."""
+    return getattr(_reserved, "threads", None) or torch.get_num_threads()
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Let PyTorch use one thread for its operations meanwhile, and keep the others for :func:`map_threads`.
+
+    PyTorch's own threads gain nothing on small tensors, and for a while after each operation they wait for the next one
+    without giving way to others.
+    """
+    before, outer = torch.get_num_threads(), getattr(_reserved, "threads", None)
+    _reserved.threads = num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        _reserved.threads = outer
+        torch.set_num_threads(before)
+
 
 def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """``[function(item) for item in items]`` with as many threads as PyTorch uses, one PyTorch thread in each.
 
     Small tensor operations gain nothing from threads inside each of them, but PyTorch releases the GIL while it
-    computes, so pieces of work run side by side. Gradients are not recorded in the threads. The pieces are
-    independent, so the number of threads changes no result.
+    computes, and so do compiled kernels, so pieces of work run side by side. Gradients are not recorded in the threads.
+    The pieces are independent, so the number of threads changes no result.
 
     Example:
         >>> map_threads(lambda x: x + 1, [1, 2, 3])
@@ -26,7 +52,7 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     if len(items) < 2:
         with torch.no_grad():
             return [function(item) for item in items]
-    threads, inference = torch.get_num_threads(), torch.is_inference_mode_enabled()
+    threads, before, inference = num_threads(), torch.get_num_threads(), torch.is_inference_mode_enabled()
 
     def alone(item: T) -> R:
         torch.set_num_threads(1)
@@ -42,4 +68,4 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
             return list(pool.map(alone, items))
     finally:
         # The setting is per thread, but the last one set is the default of threads started later.
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)

@@ -12,6 +12,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from gape.graph.scan import Scan
 from gape.linalg.hashing import mix
 
 
@@ -25,6 +26,7 @@ class Adjacency:
         ptr: ``[graphs + 1]``, node offsets of the graphs.
         edge_weight: ``[E]``, ones if ``None``.
         known_sorted: whether the edges are known to be sorted by source.
+        scan: what a compiled pass over the edges found, if there was one.
     """
 
     edge_index: Tensor
@@ -32,6 +34,7 @@ class Adjacency:
     ptr: Tensor
     edge_weight: Tensor | None = None
     known_sorted: bool = False
+    scan: Scan | None = None
 
     # ------------------------------------------------------------------ properties
 
@@ -126,6 +129,8 @@ class Adjacency:
 
     @cached_property
     def source_sorted(self) -> bool:
+        if self.scan is not None:
+            return self.scan.all_sorted
         return self.known_sorted or _is_sorted(self.edge_index[0])
 
     @cached_property
@@ -167,6 +172,8 @@ class Adjacency:
         if self.edge_weight is not None:
             source, target = self.edge_index
             return _same_reversed(source, target, self.weights.detach(), self.num_nodes)
+        if self.scan is not None:
+            return self.scan.all_symmetric
         large, sparse = self.edge_index.shape[1] > 1 << 21, self.edge_index.shape[1] < 8 * self.num_nodes
         if sparse and self.source_sorted and not large:
             return self._same_edge_sums()

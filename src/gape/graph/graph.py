@@ -15,6 +15,7 @@ from torch import Tensor
 from gape._internal.validation import whole_number
 from gape.graph.adjacency import Adjacency
 from gape.graph.batching import offsets, part_bounds
+from gape.graph.scan import Scan, scan
 from gape.graph.validate import as_integers, as_weights, check_graph, infer_num_nodes, sorted_unique
 from gape.graph.walk_matrix import WalkMatrix, walk_matrix
 
@@ -57,7 +58,9 @@ class Graph:
 
     def __post_init__(self, _trusted: bool) -> None:
         set_ = object.__setattr__
-        set_(self, "edge_index", as_integers(self.edge_index, "edge_index"))
+        index = as_integers(self.edge_index, "edge_index")
+        # The transpose of a list of pairs becomes two rows, as everything else expects it.
+        set_(self, "edge_index", index.contiguous() if index.dim() == 2 and index.stride(0) == 1 else index)
         device = self.edge_index.device
         set_(self, "num_nodes", whole_number(self.num_nodes, "num_nodes", at_least=0))
         if self.ptr is None:
@@ -137,7 +140,12 @@ class Graph:
         known = self._walks.get("adjacency")
         if known is not None:
             return known.adjacency
-        return Adjacency(self.edge_index, self.num_nodes, self.ptr, self.edge_weight, self._sorted)
+        return Adjacency(self.edge_index, self.num_nodes, self.ptr, self.edge_weight, self._sorted, self.scan)
+
+    @cached_property
+    def scan(self) -> Scan | None:
+        """Facts about a batch of small graphs from one pass over its edges; ``None`` without compiled kernels."""
+        return scan(self.edge_index, self.ptr)
 
     @property
     def undirected(self) -> bool:
@@ -178,7 +186,14 @@ class Graph:
         labelled = replace(self, labels=labels)
         object.__setattr__(labelled, "_walks", self._walks)
         object.__setattr__(labelled, "_sorted", self._sorted)
+        self._hand_over(labelled, self.__dict__.get("scan"))
         return labelled
+
+    @staticmethod
+    def _hand_over(graph: Graph, found: Scan | None) -> None:
+        """Tell a graph derived from this one what a scan would find."""
+        if found is not None:
+            graph.__dict__["scan"] = found
 
     def to(self, device: torch.device | str) -> Graph:
         """Return the graph on another device."""
@@ -197,6 +212,8 @@ class Graph:
     @cached_property
     def edge_ptr(self) -> Tensor | None:
         """Edge offsets ``[graphs + 1]`` of the graphs, ``None`` if edges are not stored graph by graph."""
+        if self.scan is not None:
+            return self.scan.edge_ptr
         if self.adjacency.source_sorted:
             return torch.searchsorted(self.edge_index[0].contiguous(), self.ptr.contiguous())
         graph_of_edge = self.batch[self.edge_index[0]]
@@ -231,6 +248,7 @@ class Graph:
         index = self.edge_index[:, edges] - first if first else self.edge_index[:, edges]
         part = self._take(edges, slice(first, last), index, last - first, self.ptr[start : stop + 1] - first)
         object.__setattr__(part, "_sorted", self.adjacency.source_sorted)
+        self._hand_over(part, None if self.scan is None else self.scan.slice(start, stop))
         return part
 
     def nodes_of(self, graphs: Tensor) -> Tensor:

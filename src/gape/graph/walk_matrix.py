@@ -134,6 +134,8 @@ class WalkMatrix:
         Upper bounds where coinciding entries (parallel edges, loops in a Laplacian) cancel.
         """
         if self.left is None and self.right is None and self.diagonal is None and not self.adjacency.weighted:
+            if self.adjacency.scan is not None:
+                return self.adjacency.scan.most_out, self.adjacency.scan.most_in
             rows, columns = self.adjacency.out_degree, self.adjacency.in_degree
         else:
             source, target, values = (part.detach() for part in self.entries())

@@ -110,11 +110,11 @@ def _load() -> tuple[Library | None, str]:
 
 def _fingerprint() -> str:
     """Hash of the sources as in CMakeLists.txt; '' where there are none, as in a wheel."""
-    lists = HERE / "CMakeLists.txt"
-    if not lists.exists():
+    build = HERE / "CMakeLists.txt"
+    if not build.exists():
         return ""
-    text = lists.read_text(encoding="utf-8")
-    names = [text.split(f"set({part}", 1)[1].split(")", 1)[0].split() for part in ("COMMON", "KERNELS")]
-    sources = [*names[0], *names[1], "kernel.h"]
+    text = build.read_text(encoding="utf-8")
+    lists = [text.split(f"set({part}", 1)[1].split(")", 1)[0].split() for part in ("COMMON", "KERNELS", "HEADERS")]
+    sources = [name for names in lists for name in names]
     hashes = (hashlib.sha256((HERE / name).read_bytes()).hexdigest() for name in sources)
     return hashlib.sha256("".join(hashes).encode()).hexdigest()

@@ -89,6 +89,22 @@ class Auto(Solver):
             for assignment in picked.assign(some):
                 yield replace(assignment.among(graphs), fallback=fallback, fallback_nodes=self.dense_nodes)
 
+    def compiled(self, equation: Equation, chosen: Tensor | None = None) -> Result | None:
+        """Apply the rule to each graph alone, as kernels solve each alone."""
+        fast = self._fast_graphs(equation)
+        series = Series(self.tolerance or equation.tolerance)
+        if bool(fast.all()):
+            return series.compiled(equation)
+        picked = self.pick(equation)
+        result = picked.compiled(equation, ~fast)
+        if not bool(fast.any()):
+            return result
+        summed = series.compiled(equation, fast)
+        if result is None or summed is None:
+            return result or summed
+        result.update_where(fast, summed)
+        return result
+
     def pick(self, equation: Equation) -> Solver:
         """Apply the rule to a batch of graphs that are solved together."""
         tolerance = self.tolerance or equation.tolerance
@@ -120,6 +136,10 @@ class Auto(Solver):
         acyclic = equation.walk.acyclic_graphs
         return acyclic if 0 < int(acyclic.sum()) < len(acyclic) else None
 
+    def _converges_fast(self, equation: Equation) -> bool:
+        return bool(self._fast_graphs(equation).all())
+
     @staticmethod
-    def _converges_fast(equation: Equation) -> bool:
-        return bool((equation.transition_radius * equation.walk.norm_bounds <= FAST_RADIUS).all())
+    def _fast_graphs(equation: Equation) -> Tensor:
+        """``[graphs]``: on which the sum over runs converges fast."""
+        return equation.transition_radius * equation.walk.norm_bounds <= FAST_RADIUS

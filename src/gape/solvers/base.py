@@ -83,6 +83,16 @@ class Result:
         for graph, name in zip(graphs.tolist(), other.solver, strict=False):
             self.solver[graph] = name
 
+    def update_where(self, chosen: Tensor, other: Result) -> None:
+        """Replace the certificates of the ``chosen`` ``[graphs]`` by those of ``other``, about the same graphs."""
+        for name in self.PER_GRAPH:
+            setattr(self, name, torch.where(chosen, getattr(other, name), getattr(self, name)))
+        self.steps = max(self.steps, other.steps)
+        self.radius_kind = max(self.radius_kind, other.radius_kind, key=RADIUS_KINDS.index)
+        self.weight_bound = max(self.weight_bound, other.weight_bound)
+        names = zip(chosen.tolist(), other.solver, self.solver, strict=True)
+        self.solver = [theirs if better else mine for better, theirs, mine in names]
+
     def has_status(self, status: Status) -> Tensor:
         """``[graphs]``: whether a graph ended with that status."""
         return self.status == code(status)
@@ -136,6 +146,14 @@ class Solver(ABC):
     @abstractmethod
     def solve(self, equation: Equation) -> Result:
         """Solve the equation of all graphs together, without gradients."""
+
+    def compiled(self, equation: Equation, chosen: Tensor | None = None) -> Result | None:
+        """Solve an equation that is :func:`gape.solvers.kernels.supported` by compiled kernels.
+
+        The status of graphs that they do not certify, or that are not ``chosen`` (``[graphs]``), is
+        ``Status.NOT_CONVERGED``. ``None`` if there is no kernel.
+        """
+        return None
 
     def projection(self, equation: Equation) -> Projection:
         """Compute vectors of the graphs that serve any automaton with the same labels, for :func:`gape.prepare`."""

@@ -22,6 +22,7 @@ from gape.graph.spectral_radius import MAX_DENSE_RADIUS_NODES, spectral_radius
 from gape.solvers.base import Result, Solver
 from gape.solvers.certificate import UNKNOWN, YES, below_one, check_tolerance, code, contracting_power, judge
 from gape.solvers.equation import Equation
+from gape.solvers.kernels import MAX_KERNEL_STEPS, walk_sums
 from gape.solvers.solution import Status
 
 Operator = Callable[[Tensor], Tensor]
@@ -80,17 +81,30 @@ class Series(Solver):
         if bool(runs.lost.any()):
             # A finite sum cannot diverge: its terms are too large for the number format.
             status = torch.where(runs.lost & equation.walk.acyclic_graphs, code(Status.OVERFLOW), status)
-        return Result(
-            weights=weights,
-            residual=residual,
-            spectral_radius=radius,
-            separation=(1.0 - radius).clamp(min=0.0),
-            unique=torch.where(below_one(radius), YES, UNKNOWN),
-            status=status,
-            steps=runs.steps,
-            radius_kind="bound",
-            weight_bound=runs.weight_bound(),
-        )
+        return _result(weights, residual, radius, status, runs.steps, runs.weight_bound())
+
+    def compiled(self, equation: Equation, chosen: Tensor | None = None) -> Result | None:
+        norms = equation.walk.two_norm_bounds
+        norm = float((norms if chosen is None else norms[chosen]).max())
+        power = contracting_power(norm * equation.transition, MAX_KERNEL_STEPS)
+        coefficients, sizes = _coefficients(equation, norm, self.tolerance, power)
+        if not bool(torch.isfinite(sizes).all()):
+            return None
+        counts = equation.counts_walks and len(equation.used_labels) == equation.initial.shape[1]
+        # Where nothing proves that small terms are followed by small ones only, the sum has to end by itself.
+        in_a_row = power or len(sizes)
+        sums = walk_sums(equation, coefficients, sizes, self.tolerance, in_a_row, counts, chosen)
+        slack = equation.relative((equation.sizes * len(equation.used_labels)).to(torch.float64).sqrt())
+        # Where terms may cancel, rounding errors can exceed the tolerance.
+        certified = (sums.residual <= self.tolerance) & (2.0**-52 * sums.moved * slack <= self.tolerance)
+        bound = torch.minimum(equation.walk.norm_bounds, sums.growth)
+        if not counts:
+            bound = torch.where(equation.walk.acyclic_graphs, 0.0, bound)
+        status = torch.where(certified, code(Status.RUN_SUM), code(Status.NOT_CONVERGED))
+        most = float(sums.moved[certified].max()) * coefficients[0].numel() if bool(certified.any()) else 0.0
+        result = _result(sums.weights, sums.residual, equation.transition_radius * bound, status, sums.steps, most)
+        result.solver = [self.name] * equation.num_graphs
+        return result
 
     def _add_up(self, equation: Equation) -> tuple[WalkSum, Tensor, bool]:
         """The sum, each graph's relative residual, and whether the rest is proven to be negligible."""
@@ -120,6 +134,35 @@ class Series(Solver):
         residual = torch.where(lost, torch.inf, equation.residual(weights))
         rounding = equation.rounding(equation.norms(weights), equation.walk.norm_bounds)
         return residual, rounding, residual <= (64.0 * rounding).clamp(min=self.tolerance)
+
+
+def _result(
+    weights: Tensor, residual: Tensor, radius: Tensor, status: Tensor, steps: int, weight_bound: float
+) -> Result:
+    """What both back ends return; ``radius`` is an upper bound of ρ(μ)ρ(A)."""
+    return Result(
+        weights=weights,
+        residual=residual,
+        spectral_radius=radius,
+        separation=(1.0 - radius).clamp(min=0.0),
+        unique=torch.where(below_one(radius), YES, UNKNOWN),
+        status=status,
+        steps=steps,
+        radius_kind="bound",
+        weight_bound=weight_bound,
+    )
+
+
+def _coefficients(equation: Equation, norm: float, tolerance: float, in_a_row: int | None) -> tuple[Tensor, Tensor]:
+    """C_t = αᵀ μᵗ ``[steps, labels, k]`` and ‖C_t‖₂, for as many steps as graphs with ‖A‖₂ ≤ ``norm`` can need."""
+    found = [equation.initial.T[equation.used_labels]]
+    sizes, growth, enough = [_norm(found[0])], 1.0, 0
+    while len(found) <= MAX_KERNEL_STEPS and enough < (in_a_row or MAX_KERNEL_STEPS) + 2:
+        found.append(found[-1] @ equation.transition)
+        sizes.append(_norm(found[-1]))
+        growth *= norm
+        enough = enough + 1 if growth * sizes[-1] <= 0.01 * tolerance * sizes[0] else 0
+    return torch.stack(found), torch.tensor(sizes, dtype=torch.float64)
 
 
 def _radius(equation: Equation, runs: WalkSum, done: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from gape._internal.threads import map_threads
+from gape._internal.threads import map_threads, one_torch_thread
 from gape._internal.validation import check_at_least
 from gape.automaton import Automaton, RootedAutomaton
 from gape.graph.convert import as_graph
@@ -19,6 +20,7 @@ from gape.solvers.basis import Basis
 from gape.solvers.certificate import NO, RADIUS_KINDS, YES, code, overflowing
 from gape.solvers.equation import Equation, as_rhs, check_fit, output_dtype
 from gape.solvers.gradient import attach_gradients
+from gape.solvers.kernels import supported
 from gape.solvers.readouts import check_readout, read_out
 from gape.solvers.rooted import rooted
 from gape.solvers.singular import resolve_singular
@@ -107,8 +109,11 @@ def solve(
             weights = torch.cat([result.weights for result in results])
         else:
             weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype, device=graph.device)
-            parts = _parts(automaton, graph, matrix, solver, basis, rhs, dtype, weights)
-            results = map_threads(_solve_part, parts)
+            whole = _Part(automaton, graph, matrix, solver or Auto(), rhs, dtype, weights)
+            with one_torch_thread():
+                compiled = _solve_compiled(whole) if basis is None else None
+            parts = _parts(automaton, graph, matrix, solver, basis, rhs, dtype, weights) if compiled is None else []
+            results = map_threads(_solve_part, parts) if compiled is None else [compiled]
     return _collect(weights, results, on_singular).checked(throw)
 
 
@@ -161,6 +166,31 @@ def _parts(
     ]
 
 
+def _solve_compiled(whole: _Part) -> Result | None:
+    """Solve all graphs by compiled kernels, and those that they do not certify by PyTorch; ``None`` if that is all."""
+    equation = Equation.of(whole.automaton, whole.graph, whole.matrix, rhs=whole.rhs, dtype=whole.dtype, out=whole.out)
+    if not whole.graph.num_nodes or not supported(equation) or not equation.finite:
+        return None
+    whole.solver.check(equation)
+    result = whole.solver.compiled(equation)
+    left = None if result is None else result.has_status(Status.NOT_CONVERGED).nonzero().flatten()
+    if result is None or left is None or len(left) == equation.num_graphs:
+        return None
+    result = _finish(result, equation)
+    assert whole.out is not None
+    if result.weights is not whole.out:
+        whole.out.copy_(result.weights)
+    if len(left):
+        some, rows = whole.graph.select(left), whole.graph.nodes_of(left)
+        out = whole.out.new_empty(len(rows), whole.out.shape[1])
+        parts = _parts(whole.automaton, some, whole.matrix, whole.solver, None, None, whole.dtype, out)
+        found, graphs = map_threads(_solve_part, parts), [part.graph.num_graphs for part in parts]
+        for chosen, part in zip(torch.split(left, graphs), found, strict=True):
+            result.update(chosen, part)
+        whole.out[rows] = out
+    return result
+
+
 def _solve_part(part: _Part) -> Result:
     """Assign the graphs of one part to solvers, solve them, and merge the results."""
     equation = Equation.of(part.automaton, part.graph, part.matrix, rhs=part.rhs, dtype=part.dtype, out=part.out)
@@ -187,14 +217,20 @@ def _solve_part(part: _Part) -> Result:
 
 
 def _solve_together(solver: Solver, equation: Equation) -> Result:
-    """Solve the equation of all graphs by one solver; resolve singular graphs, attach gradients, apply τ and round."""
+    """Solve the equation of all graphs by one solver; resolve singular graphs."""
     solver.check(equation)
     plain = equation.detached
     with torch.no_grad():
         result = solver.solve(plain)
         resolve_singular(result, plain)
-        # If the right-hand side is zero there is nothing to sum.
-        result.status[plain.rhs_norm == 0] = code(Status.RUN_SUM)
+    result.solver = [solver.name] * equation.num_graphs
+    return _finish(result, equation)
+
+
+def _finish(result: Result, equation: Equation) -> Result:
+    """Attach gradients, apply τ and round."""
+    # If the right-hand side is zero there is nothing to sum.
+    result.status[equation.detached.rhs_norm == 0] = code(Status.RUN_SUM)
     x = attach_gradients(equation, result) if equation.requires_grad else result.weights
     if equation.final is not None:
         x = x * (equation.final[:, 0] if equation.labels is None else equation.final.T[equation.labels])
@@ -207,7 +243,6 @@ def _solve_together(solver: Solver, equation: Equation) -> Result:
         if lost is not None:
             result.status[lost & ~result.has_status(Status.NOT_CONVERGED)] = code(Status.OVERFLOW)
     result.weights, result.projection, result.coordinates = x, None, None
-    result.solver = [solver.name] * equation.num_graphs
     return result
 
 
@@ -227,10 +262,10 @@ def _merge(result: Result | None, equation: Equation, graphs: Tensor | None, fou
 
 def _collect(weights: Tensor, results: list[Result], on_singular: OnSingular) -> Solution:
     """Join the results of all parts."""
-    status = [status for result in results for status in result.status_list()]
+    status = list(chain.from_iterable(result.status_list() for result in results))
     if on_singular == "least_squares":
         status = [Status.LEAST_SQUARES if s is Status.SINGULAR else s for s in status]
-    unique = torch.cat([result.unique for result in results]).tolist()
+    unique = map({YES: True, NO: False}.get, torch.cat([result.unique for result in results]).tolist())
     return Solution(
         weights=weights,
         status=status,
@@ -238,7 +273,7 @@ def _collect(weights: Tensor, results: list[Result], on_singular: OnSingular) ->
         spectral_radius=torch.cat([result.spectral_radius for result in results]),
         radius_kind=max((result.radius_kind for result in results), key=RADIUS_KINDS.index),
         separation=torch.cat([result.separation for result in results]),
-        unique=[None if u not in (YES, NO) else u == YES for u in unique],
-        solver=[name for result in results for name in result.solver],
+        unique=list(unique),
+        solver=list(chain.from_iterable(result.solver for result in results)),
         steps=max((result.steps for result in results), default=0),
     )

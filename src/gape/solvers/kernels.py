@@ -1,0 +1,142 @@
+"""Calls of the compiled kernels that solve equations on batches of small graphs, several ranges of graphs at a time."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from ctypes import c_double, c_int32, c_int64, c_void_p
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from gape._internal.threads import map_threads
+from gape.graph.scan import graph_ranges
+from gape.native import kernel as find_kernel
+from gape.native import library
+from gape.solvers.equation import Equation
+
+# Longest runs and most labels that a kernel follows.
+MAX_KERNEL_STEPS = 64
+MAX_KERNEL_LABELS = 8
+
+
+class Batch(ctypes.Structure):
+    """The graphs and their walk matrix, as ``batch`` in ``native/small_graphs.h``."""
+
+    _fields_ = [
+        *((name, c_void_p) for name in ("ptr", "edge_ptr", "source", "target", "weight", "left", "right", "diagonal")),
+        ("sign", c_double),
+        ("chosen", c_void_p),
+    ]
+
+
+class SmallGraphs:
+    """An equation on small graphs, as the kernels take it. Keeps the tensors alive to which they get pointers."""
+
+    def __init__(self, equation: Equation, chosen: Tensor | None) -> None:
+        walk, adjacency, scan = equation.walk, equation.adjacency, equation.adjacency.scan
+        assert scan is not None
+        weight = None if adjacency.edge_weight is None else adjacency.weights.detach().contiguous()
+        vectors = [None if x is None else x.detach().contiguous() for x in (walk.left, walk.right, walk.diagonal)]
+        source, target = adjacency.edge_index
+        self._alive = (adjacency.ptr, scan.edge_ptr, source, target, weight, *vectors)
+        self._chosen = None if chosen is None else chosen.contiguous()
+        self.batch = Batch(*map(_address, self._alive), walk.sign, _address(self._chosen))
+        self.ptr = adjacency.ptr
+        self.labels = len(equation.used_labels)
+        self.label: Tensor | None = None
+        if equation.labels is not None:
+            column = torch.full((equation.initial.shape[1],), -1)
+            column[equation.used_labels] = torch.arange(self.labels)
+            self.label = column[equation.labels]
+
+    def run(self, kernel: Callable[..., int], *arguments: Any) -> int:
+        """Call a kernel for all graphs; the largest number it returns."""
+        batch = ctypes.byref(self.batch)
+        codes = map_threads(lambda bounds: kernel(batch, *bounds, *arguments), graph_ranges(self.ptr))
+        if min(codes) < 0:
+            raise MemoryError(f"no memory for the kernel on graphs of up to {int(self.ptr.diff().max())} nodes")
+        return max(codes)
+
+
+def supported(equation: Equation) -> bool:
+    """True if the kernels take the equation: small graphs on the CPU, real numbers, labels rather than a given rhs."""
+    return (
+        library() is not None
+        and equation.adjacency.scan is not None
+        and not equation.typed
+        and not equation.requires_grad
+        and equation.given_rhs is None
+        and not equation.initial.is_complex()
+        and not equation.transition.is_complex()
+        and len(equation.used_labels) <= MAX_KERNEL_LABELS
+    )
+
+
+def output(equation: Equation) -> Tensor:
+    """Where a kernel writes the weights: ``equation.out`` if it knows the dtype, or new memory in double precision."""
+    if equation.out is not None and equation.out.dtype in (torch.float32, torch.float64):
+        assert equation.out.is_contiguous()
+        return equation.out
+    return torch.empty(equation.walk.num_nodes, equation.states, dtype=torch.float64)
+
+
+def padded_columns(x: Tensor) -> Tensor:
+    """``[…, k]`` with zeros up to a multiple of four columns, as many as the kernels multiply at a time."""
+    return torch.nn.functional.pad(x, (0, -x.shape[-1] % 4)).contiguous()
+
+
+class WalkSums(NamedTuple):
+    """What the series kernel returns, per graph; ``residual`` is infinite where the sum did not end."""
+
+    weights: Tensor
+    residual: Tensor
+    growth: Tensor
+    moved: Tensor
+    steps: int
+
+
+_SERIES = (
+    *(c_void_p, c_int64, c_int64, c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_int64, c_void_p),
+    *(c_double, c_int64, c_int32, c_void_p, c_int64, c_int32, c_void_p, c_void_p, c_void_p),
+)
+
+
+def walk_sums(
+    equation: Equation,
+    coefficients: Tensor,
+    sizes: Tensor,
+    tolerance: float,
+    in_a_row: int,
+    counts: bool,
+    chosen: Tensor | None,
+) -> WalkSums:
+    """Sum the runs of the chosen graphs: ``X = Σ_t W_t C_t`` from ``coefficients`` C ``[steps, labels, k]``.
+
+    Args:
+        equation: one that is ``supported``.
+        coefficients: C.
+        sizes: ``[steps]``, ‖C_t‖₂.
+        tolerance: relative residual at which a graph is done, if so many terms ``in_a_row`` stay below.
+        in_a_row: that number.
+        counts: whether the walk counts bound the spectral radius.
+        chosen: ``[graphs]``, which graphs; all if ``None``.
+    """
+    kernel = find_kernel("series", *_SERIES)
+    assert kernel is not None
+    graphs, weights, c = SmallGraphs(equation, chosen), output(equation), padded_columns(coefficients)
+    rhs_norm = equation.rhs_norm.contiguous()
+    residual, growth, moved = torch.full((3, equation.num_graphs), torch.inf, dtype=torch.float64)
+    steps = graphs.run(
+        kernel,
+        *(_address(graphs.label), graphs.labels, c.data_ptr(), c.shape[-1], sizes.data_ptr(), len(sizes)),
+        *(rhs_norm.data_ptr(), tolerance, in_a_row, counts),
+        *(weights.data_ptr(), equation.states, weights.dtype == torch.float32),
+        *(residual.data_ptr(), growth.data_ptr(), moved.data_ptr()),
+    )
+    return WalkSums(weights, residual, growth, moved, steps)
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gape.automaton import Automaton
     from gape.encodings import encode
     from gape.encodings.store import Store
+    from gape.explorer import explore
     from gape.graph.convert import as_graph
     from gape.graph.graph import Graph
     from gape.native import show_config
@@ -26,6 +27,7 @@ __all__ = [
     "as_graph",
     "encode",
     "encodings",
+    "explore",
     "prepare",
     "show_config",
     "solve",
@@ -43,11 +45,12 @@ _HOME = {
     "as_graph": "gape.graph",
     "Store": "gape.encodings.store",
     "encode": "gape.encodings",
+    "explore": "gape.explorer",
     "prepare": "gape.solvers",
     "show_config": "gape.native",
     "solve": "gape.solvers",
 }
-_MODULES = ("data", "encodings", "experiments", "graph", "nn", "pyg", "solvers")
+_MODULES = ("data", "encodings", "experiments", "explorer", "graph", "nn", "pyg", "solvers")
 
 
 def __getattr__(name: str) -> Any:

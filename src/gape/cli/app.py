@@ -19,6 +19,7 @@ from gape.cli.bench import bench
 from gape.cli.cache import cache
 from gape.cli.encode import encode
 from gape.cli.encodings import encodings
+from gape.cli.explore import explore
 from gape.cli.expressiveness import expressiveness
 from gape.cli.figure import figure
 from gape.cli.runtime import runtime
@@ -33,6 +34,7 @@ app = typer.Typer(
 # The settings of the encoding are options that Typer does not know.
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(encode)
 app.command()(encodings)
+app.command()(explore)
 app.command()(cache)
 app.command()(bench)
 app.command()(table)

@@ -9,6 +9,7 @@ from gape.nn.learnable.encoder import GAPEEncoder, WalkInput
 from gape.nn.learnable.layer import GAPE
 from gape.nn.learnable.rooted import RootedAutomata
 from gape.nn.scaling import FeatureScaling
+from gape.nn.sign_invariant import SignInvariantEncoder
 from gape.nn.spectral_attention import SpectralAttention
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "NodeInput",
     "Pooling",
     "RootedAutomata",
+    "SignInvariantEncoder",
     "SpectralAttention",
     "WalkInput",
     "attend",

@@ -449,3 +449,14 @@ def test_a_matrix_market_file_without_an_end_does_not_crash(tmp_path):
     # SciPy's reader runs past the end of this one.
     (tmp_path / "a.mtx").write_bytes(b"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1x")
     assert as_dict(read_graphs(tmp_path / "a.mtx")) == {None: {("0", "1"): 1.0}}
+
+
+def test_damage_that_once_escaped_is_refused(tmp_path):
+    (tmp_path / "a.graphml").write_text("<?xml version='1.0' encoding='utf-0'?><graphml></graphml>")
+    with pytest.raises(ValueError, match="cannot be read as GraphML: unknown encoding"):
+        read_graphs(tmp_path / "a.graphml")
+    packed = gzip.compress(b"source,target\n\xff,b\n" + bytes(range(256)) * 40)
+    for end in range(20, len(packed)):
+        (tmp_path / "a.csv.gz").write_bytes(packed[:end])
+        with pytest.raises(ValueError, match=r"not UTF-8 text|cannot be read as a table"):
+            read_graphs(tmp_path / "a.csv.gz")

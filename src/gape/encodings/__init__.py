@@ -14,6 +14,7 @@ from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.pairs import Pairs
 from gape.encodings.random_walk import Estimate, RandomWalk, estimate_random_walk
 from gape.encodings.registry import ALIASES, PRESETS, Setting, is_name, make, names, settings_of, summary
+from gape.encodings.relational import RelationalGAPE
 from gape.encodings.relative_random_walk import RelativeRandomWalk
 from gape.encodings.resistance import EffectiveResistance
 from gape.encodings.rooted import RootedGAPE
@@ -54,6 +55,7 @@ __all__ = [
     "Pairs",
     "PathRandomWalk",
     "RandomWalk",
+    "RelationalGAPE",
     "RelativeRandomWalk",
     "RootedGAPE",
     "SequenceEncoding",

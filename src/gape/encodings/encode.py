@@ -13,14 +13,16 @@ from gape._internal.warnings import warn_caller
 from gape.encodings.base import Encoding
 from gape.encodings.pairs import Pairs
 from gape.encodings.registry import make
+from gape.encodings.relational import encode_relational
 from gape.encodings.store import Store
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
+from gape.graph.hetero import is_hetero
 
 
 def encode(
     graphs: Any, encoding: Encoding | str = "gape", *, store: Store | str | Path | None = None, **settings: Any
-) -> Tensor | Pairs | list[Tensor]:
+) -> Tensor | Pairs | list[Tensor] | dict[str, Tensor]:
     """Compute position encodings of a graph, a batch or a dataset.
 
     Args:
@@ -37,6 +39,8 @@ def encode(
         For a collection, that is a list, a tuple or a PyG dataset, a list with one tensor per graph: ``[n, k]``, or
         ``[n, n, …]`` for encodings of pairs. A batch in a collection counts as its graphs. All graphs are encoded
         together, and the tensors are views of one.
+
+        For a PyG ``HeteroData``, a dict with one tensor per node type; see :class:`gape.encodings.RelationalGAPE`.
 
     Example:
         >>> path = Graph.from_edges([(0, 1), (1, 2)], undirected=True)
@@ -55,6 +59,10 @@ def encode(
         raise ValueError(
             f"settings {sorted(settings)} go with a name, but encoding is {encoding!r}; set them there, or pass a name"
         )
+    if is_hetero(graphs):
+        if store is not None:
+            raise ValueError("heterogeneous graphs are not cached; leave store out")
+        return encode_relational(graphs, encoding)
     batch = as_graph(graphs)
     result = encoding.compute(batch) if store is None else _open(store).find(batch, encoding)
     values = result.values if isinstance(result, Pairs) else result

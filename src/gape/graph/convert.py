@@ -14,7 +14,8 @@ from torch import Tensor
 from gape._internal.validation import as_tensor, check_batch, whole_number
 from gape.graph.batching import offsets
 from gape.graph.graph import Graph
-from gape.graph.validate import as_integers, infer_num_nodes
+from gape.graph.hetero import check_same_types, hetero_graph, is_hetero
+from gape.graph.validate import as_integers, flat_weight, infer_num_nodes
 
 # Attributes with one row per node in a PyG dataset.
 NODE_ATTRIBUTES = ("x", "feat", "pos", "z", "batch", "n_id")
@@ -36,10 +37,11 @@ def as_graph(source: Any) -> Graph:
     SciPy sparse matrix                           entry ``[u, v]`` is the weight of u → v
     integer array or tensor ``[2, E]``            an edge list; the nodes are 0 … largest
     DGL graph                                     ``edges()``, ``num_nodes()``, ``edata['weight']``, batched or not
+    PyG ``HeteroData``                            node types in order, as ``labels``; relations as ``edge_type``
     list, tuple or dataset of these               one batch, in order
     ============================================  =====================================================================
 
-    Node labels and edge types are not guessed: attach them with :meth:`Graph.with_labels` or build the
+    Other node labels and edge types are not guessed: attach them with :meth:`Graph.with_labels` or build the
     :class:`Graph` yourself.
 
     Example:
@@ -50,6 +52,8 @@ def as_graph(source: Any) -> Graph:
         return source
     if isinstance(source, Tensor | np.ndarray):
         return _from_edge_array(source)
+    if is_hetero(source):
+        return hetero_graph(source)
     if _has(source, "_data", "slices", "_indices") and source._data is not None:
         return _from_collated(source) if getattr(source, "transform", None) is None else _from_many(source)
     if _has(source, "edge_index", "num_nodes"):
@@ -82,6 +86,7 @@ def _from_many(source: Any) -> Graph:
     if not items:
         raise ValueError(f"expected at least one graph, got an empty {type(source).__name__}")
     _refuse_numbers(items)
+    check_same_types(items)
     joined = _from_pyg_list(items)
     if joined is not None:
         return joined
@@ -123,7 +128,7 @@ def _from_pyg_list(items: list[Any]) -> Graph | None:
     nodes = torch.tensor(sizes, device=index.device)
     if bool(_beyond(index, nodes, counts).any()):
         return None
-    return _joined(index, nodes, counts, _flat(torch.cat(weighted)) if weighted else None)
+    return _joined(index, nodes, counts, flat_weight(torch.cat(weighted)) if weighted else None)
 
 
 def _refuse_numbers(items: list[Any]) -> None:
@@ -172,7 +177,7 @@ def _from_pyg(data: Any) -> Graph:
     return Graph(
         data.edge_index,
         int(num_nodes),
-        edge_weight=_flat(getattr(data, "edge_weight", None)),
+        edge_weight=flat_weight(getattr(data, "edge_weight", None)),
         ptr=ptr,  # type: ignore[arg-type]  # None is one graph
     )
 
@@ -184,7 +189,7 @@ def _from_collated(dataset: Any) -> Graph:
         return _from_pyg(data)
     if "edge_index" not in slices:
         raise ValueError(f"the dataset {dataset!r} has no edge_index")
-    index, weight = as_tensor(data.edge_index, "edge_index"), _flat(getattr(data, "edge_weight", None))
+    index, weight = as_tensor(data.edge_index, "edge_index"), flat_weight(getattr(data, "edge_weight", None))
     edge_ptr = torch.as_tensor(slices["edge_index"]).to(index.device)
     sizes = _collated_sizes(data, slices, len(edge_ptr) - 1).to(index.device)
     if dataset._indices is not None:
@@ -234,13 +239,6 @@ def _collated_sizes(data: Any, slices: dict[str, Any], graphs: int) -> Tensor:
     )
 
 
-def _flat(weight: Any) -> Tensor | None:
-    if weight is None:
-        return None
-    found = as_tensor(weight, "edge_weight")
-    return found.squeeze(-1) if found.ndim == 2 and found.shape[1] == 1 else found
-
-
 def _from_scipy(matrix: Any) -> Graph:
     shape = tuple(matrix.shape)
     if len(shape) != 2 or shape[0] != shape[1]:
@@ -283,7 +281,7 @@ def _from_dgl(graph: Any) -> Graph:
     return Graph(
         torch.stack([torch.as_tensor(source), torch.as_tensor(target)]),
         int(graph.num_nodes()),
-        edge_weight=_flat(weight),
+        edge_weight=flat_weight(weight),
         ptr=None if sizes is None else offsets(torch.as_tensor(sizes).to(torch.int64)),  # type: ignore[arg-type]
     )
 

@@ -95,7 +95,10 @@ def unit_radius(graph: Graph, matrix: str) -> Graph:
     if walk.diagonal is not None:
         loops = torch.arange(graph.num_nodes, device=graph.device)
         index, values = torch.cat([index, loops.expand(2, -1)], 1), torch.cat([values, walk.diagonal * factor])
-    return Graph(index, graph.num_nodes, edge_weight=values.detach(), labels=graph.labels, ptr=graph.ptr)
+    types = graph.edge_type
+    if types is not None and walk.diagonal is not None:
+        raise ValueError(f"the diagonal of {matrix!r} has no edge types; choose another walk matrix")
+    return Graph(index, graph.num_nodes, values.detach(), graph.labels, types, graph.ptr)
 
 
 def _dense_radius(matrices: Tensor, symmetric: bool) -> Tensor:

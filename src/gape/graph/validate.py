@@ -148,3 +148,11 @@ def sorted_unique(graphs: Any, num_graphs: int) -> Tensor:
 def _shown(values: Tensor) -> str:
     listed = values.flatten().tolist()
     return str(listed) if len(listed) <= 8 else f"{listed[:4]} … {listed[-2:]} ({len(listed)} entries)"
+
+
+def flat_weight(weight: Any) -> Tensor | None:
+    """Convert edge weights ``[E]`` or ``[E, 1]`` to a row; ``None`` stays."""
+    if weight is None:
+        return None
+    found = as_tensor(weight, "edge_weight")
+    return found.squeeze(-1) if found.ndim == 2 and found.shape[1] == 1 else found

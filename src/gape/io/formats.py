@@ -63,7 +63,7 @@ def read_graphml(path: Path) -> NamedGraphs:
     networkx = _networkx()
     try:
         graph = networkx.read_graphml(path)
-    except (ParseError, networkx.NetworkXError, KeyError, StopIteration, ValueError) as error:
+    except (ParseError, networkx.NetworkXError, LookupError, StopIteration, ValueError) as error:
         raise ValueError(f"{path} cannot be read as GraphML: {error}") from error
     return NamedGraphs(graph_in(path, graph), as_names(list(graph.nodes)))
 

@@ -113,8 +113,7 @@ def _text(path: Path) -> Iterator[Iterator[str]]:
         with _opened(path) as file:
             yield iter(file)
     except UnicodeDecodeError as error:
-        line, content = _not_utf8(path)
-        raise ValueError(f"{path}: line {line} is not UTF-8 text: {content[:80]!r}; save it as UTF-8") from error
+        raise ValueError(f"{path}: {_not_utf8(path)}; save it as UTF-8") from error
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # an error of the file system, not of the content
@@ -127,14 +126,18 @@ def _opened(path: Path) -> Any:
     return _OPENERS.get(path.suffix.lower(), open)(path, "rt", encoding="utf-8-sig", newline="")
 
 
-def _not_utf8(path: Path) -> tuple[int, bytes | str]:
-    """Return number and content of the first line that is not UTF-8."""
+def _not_utf8(path: Path) -> str:
+    """Describe the first line that is not UTF-8."""
     if path == STANDARD_STREAM:
-        return 0, "standard input"
-    with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                return number, line.rstrip(b"\r\n")
+        return "it is not UTF-8 text"
+    number = 0
+    try:
+        with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    line.decode()
+                except UnicodeDecodeError:
+                    return f"line {number} is not UTF-8 text: {line.rstrip()[:80]!r}"
+    except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+        return f"it is damaged after line {number}, and not UTF-8 text: {error}"
     raise AssertionError(f"{path} changed while it was read")

@@ -16,6 +16,7 @@ from torch_geometric.transforms import BaseTransform
 
 from gape._internal.warnings import warn_caller
 from gape.encodings import Encoding, Pairs, make
+from gape.encodings.relational import encode_relational
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 
@@ -126,7 +127,7 @@ def _describe(data: Any) -> str:
     """Describe unsupported input and what to do instead, for an error message."""
     name = type(data).__name__
     if isinstance(data, HeteroData) or isinstance(getattr(data, "_data", None), HeteroData):
-        return f"{name}, whose nodes have several types; use data.to_homogeneous() of its graphs"
+        return f"{name}, whose nodes have several types; call an encoding's transform on its graphs, one by one"
     if isinstance(data, Data):
         return f"{name}; call the transform on it, without .over"
     if isinstance(getattr(data, "_data", None), Data):
@@ -149,6 +150,8 @@ class AddEncoding(GraphTransform):
         encoding: an encoding, or the name of one with its default settings.
         attr_name: name of the attribute, ``[num_nodes, k]``; an encoding of pairs is flat, ``[n², …]``, so that
             batching concatenates it. ``None`` appends the encoding to ``x``, which becomes floating-point.
+        reverse_relations: of a ``HeteroData``: walk every relation in both directions, the reverse being a relation of
+            its own. Node types are labels and relations edge types, see :class:`gape.encodings.RelationalGAPE`.
 
     Example:
         >>> import torch_geometric.data
@@ -159,7 +162,9 @@ class AddEncoding(GraphTransform):
                 [0., 1.]])
     """
 
-    def __init__(self, encoding: Encoding | str, attr_name: str | None = "pe") -> None:
+    def __init__(
+        self, encoding: Encoding | str, attr_name: str | None = "pe", *, reverse_relations: bool = False
+    ) -> None:
         if isinstance(encoding, str):
             encoding = make(encoding)
         if not isinstance(encoding, Encoding):
@@ -172,6 +177,16 @@ class AddEncoding(GraphTransform):
             check_name(attr_name, encoding.pairwise)
         self.encoding = encoding
         self.attr_name = attr_name
+        self.reverse_relations = reverse_relations
+
+    def forward(self, data: Any) -> Any:
+        """Add the encoding to a ``Data``, a ``Batch``, or to every node type of a ``HeteroData``."""
+        if not isinstance(data, HeteroData):
+            return super().forward(data)
+        for node_type, rows in encode_relational(data, self.encoding, reverse=self.reverse_relations).items():
+            store = data[node_type]
+            store[self.attr_name or "x"] = rows if self.attr_name else _appended(store.get("x"), rows)
+        return data
 
     def compute(self, graph: Graph, data: Any) -> dict[str, tuple[Tensor, Tensor]]:
         found = self.encoding.compute(graph)
@@ -183,18 +198,22 @@ class AddEncoding(GraphTransform):
                 f"an encoding of shape {list(values.shape)} cannot be appended to x, which has two dimensions; "
                 "set attr_name"
             )
-        x = data.x
-        if x is not None:
-            x = x.unsqueeze(-1) if x.dim() == 1 else x
-            dtype = torch.promote_types(x.dtype, values.dtype)
-            values = torch.cat([x.to(dtype), values.to(dtype)], dim=-1)
-        return {"x": (values, ptr)}
+        return {"x": (_appended(data.x, values), ptr)}
 
     def __repr__(self) -> str:
         settings = [f"{field.name}={getattr(self.encoding, field.name)!r}" for field in fields(self.encoding)]
         if type(self) is AddEncoding:
             settings = [repr(self.encoding)]
         return f"{type(self).__name__}({', '.join(settings)}, attr_name={self.attr_name!r})"
+
+
+def _appended(x: Tensor | None, values: Tensor) -> Tensor:
+    """Append an encoding to the features of nodes, if there are any."""
+    if x is None:
+        return values
+    x = x.unsqueeze(-1) if x.dim() == 1 else x
+    dtype = torch.promote_types(x.dtype, values.dtype)
+    return torch.cat([x.to(dtype), values.to(dtype)], dim=-1)
 
 
 def check_name(name: str, pairwise: bool) -> None:

@@ -22,6 +22,7 @@ class AddGAPE(AddEncoding):
     Args:
         states: number of states, and so of features.
         attr_name: name of the attribute, ``None`` to append to ``x``.
+        reverse_relations: of a ``HeteroData``: walk every relation in both directions.
         settings: other settings of :class:`gape.encodings.GAPE`; ``readout="pair"`` gives relative encodings like RRWP,
             ``damping=0.02, relative=False`` the paper's numbers.
 
@@ -30,8 +31,10 @@ class AddGAPE(AddEncoding):
         0.9
     """
 
-    def __init__(self, states: int = 32, attr_name: str | None = "gape", **settings: Any) -> None:
-        super().__init__(make("gape", states=states, **settings), attr_name)
+    def __init__(
+        self, states: int = 32, attr_name: str | None = "gape", *, reverse_relations: bool = False, **settings: Any
+    ) -> None:
+        super().__init__(make("gape", states=states, **settings), attr_name, reverse_relations=reverse_relations)
 
 
 @functional_transform("add_random_walk")

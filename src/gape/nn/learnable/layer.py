@@ -14,6 +14,7 @@ from gape._internal.validation import finite_number, positive, whole_number
 from gape.automaton import RootedAutomaton
 from gape.graph.convert import batched_graph
 from gape.graph.graph import Graph
+from gape.graph.hetero import hetero_graph, node_counts, relation_types
 from gape.graph.labels import DegreeLabels
 from gape.graph.walk_matrix import NAMES, MatrixName
 from gape.nn.learnable.automaton import LearnableAutomaton, TransitionBy, TransitionForm
@@ -243,6 +244,24 @@ class GAPE(nn.Module):
             return found.to(dtype)
         scaled: Tensor = self.scaling(found).to(dtype)
         return scaled if self.linear is None else self.linear(scaled)
+
+    def encode_hetero(self, data: Any, *, reverse_relations: bool = False) -> dict[str, Tensor]:
+        """Encode a PyG ``HeteroData``: node types are labels, relations edge types; one tensor per node type.
+
+        Args:
+            data: the graph. The layer needs as many ``labels`` as it has node types if α or μ depends on them, and as
+                many ``edge_types`` as relations if μ does.
+            reverse_relations: walk every relation in both directions; the reverse is a relation of its own.
+        """
+        sizes, relations = node_counts(data), len(relation_types(data, reverse_relations))
+        if self.machine.labels not in (1, len(sizes)) or self.machine.by_edge not in (1, relations):
+            raise ValueError(
+                f"the graph has {len(sizes)} node types and {relations} relations, the layer labels="
+                f"{self.machine.labels} and edge_types={self.machine.by_edge}; build it with labels={len(sizes)} and "
+                f"edge_types={relations}"
+            )
+        rows = self.encode(hetero_graph(data, reverse=reverse_relations))
+        return dict(zip(sizes, torch.split(rows, list(sizes.values())), strict=True))
 
     def read(self, graph: Graph, basis: Basis | None = None) -> Tensor:
         """Compute the features before scaling and linear layer, ``[n, features]``; for pairs the bias itself."""

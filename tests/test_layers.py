@@ -17,7 +17,7 @@ LAYERS = [
     {"encodings"},
     {"io", "nn", "pyg"},
     {"data"},
-    {"experiments", "explorer"},
+    {"experiments", "explorer", "scale"},
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

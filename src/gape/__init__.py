@@ -50,7 +50,7 @@ _HOME = {
     "show_config": "gape.native",
     "solve": "gape.solvers",
 }
-_MODULES = ("data", "encodings", "experiments", "explorer", "graph", "nn", "pyg", "solvers")
+_MODULES = ("data", "encodings", "experiments", "explorer", "graph", "nn", "pyg", "scale", "solvers")
 
 
 def __getattr__(name: str) -> Any:

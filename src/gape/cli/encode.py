@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gape.cli.options import complete_encoding, option_name
+
+_LARGE = "One graph larger than memory"
+
+
+class Precision(Enum):
+    float64 = "float64"
+    float32 = "float32"
+
 
 _NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d)")
 
@@ -63,6 +72,17 @@ def encode(
     no_header: Annotated[bool, typer.Option("--no-header", help="The first line of a table is an edge.")] = False,
     cache: Annotated[bool, typer.Option(help="Reuse and store slow encodings; see `gape cache`.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no summary.")] = False,
+    on_disk: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Sort the edges into this folder and encode them there. Resumes; several processes by torchrun.",
+            rich_help_panel=_LARGE,
+        ),
+    ] = None,
+    vectors: Annotated[
+        Precision, typer.Option(help="Walk counts; float32 halves the memory.", rich_help_panel=_LARGE)
+    ] = Precision.float64,
 ) -> None:
     """Encode the nodes of graphs. The settings of the encoding are options: --states 32 --damping 0.9.
 
@@ -71,13 +91,30 @@ def encode(
     from gape._internal.validation import did_you_mean
     from gape.cli.encode_file import encode_file
     from gape.encodings.registry import make, settings_of
+    from gape.scale.ranks import launched
 
+    words = [source, *context.args]
+    reading = {
+        "source": source_column,
+        "target": target_column,
+        "weight": weight_column,
+        "graph": graph_column,
+        "header": not no_header,
+        "weighted": not unweighted,
+    }
+    if on_disk is not None or any(Path(word, "graph.json").is_file() for word in words):
+        _encode_on_disk(words, output, encoding, seed, reading, undirected, on_disk, vectors, quiet)
+        return
+    if launched():
+        raise ValueError("torchrun is for one graph on disk: give --on-disk FOLDER")
+    if vectors is not Precision.float64:
+        raise ValueError("--vectors is for a graph on disk: give --on-disk FOLDER")
     known = settings_of(encoding)
     # Options have dashes for underscores; names of parts, as in gape-rooted.layers, have dashes of their own.
     keys = {setting.name.replace("-", "_"): setting.name for setting in known}
     flags = {setting.name.replace("-", "_") for setting in known if isinstance(setting.default, bool)}
-    files, words = split_arguments([source, *context.args], flags)
-    settings = {keys.get(word, word): value for word, value in words.items()}
+    files, given = split_arguments(words, flags)
+    settings = {keys.get(word, word): value for word, value in given.items()}
     options = {setting.name: option_name(setting.name) for setting in known}
     for name in settings:
         if name not in options:
@@ -100,18 +137,42 @@ def encode(
         output,
         encoding,
         make(encoding, **settings),
-        reading={
-            "source": source_column,
-            "target": target_column,
-            "weight": weight_column,
-            "graph": graph_column,
-            "header": not no_header,
-            "weighted": not unweighted,
-        },
+        reading=reading,
         both_directions=undirected,
         cache=cache,
         quiet=quiet,
         notes=notes,
+    )
+
+
+def _encode_on_disk(
+    words: Sequence[str],
+    output: Path,
+    encoding: str,
+    seed: int | None,
+    reading: dict[str, Any],
+    undirected: bool,
+    folder: Path | None,
+    vectors: Precision,
+    quiet: bool,
+) -> None:
+    from gape.cli.encode_large import encode_on_disk
+
+    files, settings = split_arguments(words, {"relative"})
+    if len(files) != 1:
+        raise ValueError(f"expected one input file, got {' '.join(files) or 'none'}; see `gape encode --help`")
+    if seed is not None:
+        settings["seed"] = str(seed)
+    encode_on_disk(
+        Path(files[0]),
+        folder,
+        output,
+        encoding,
+        settings,
+        reading=reading,
+        undirected=undirected,
+        vectors=vectors.value,
+        quiet=quiet,
     )
 
 

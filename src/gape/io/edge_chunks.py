@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gape.io.edge_list import COLUMNS
+from gape.io.edge_list import Columns
 
+WORDS = (".txt", ".edgelist", ".edges")
 #: Extensions that :class:`EdgeFile` reads; text also with ``.gz`` or ``.bz2`` behind it.
-EDGE_FILES = (".parquet", ".csv", ".tsv", ".txt", ".npz")
+EDGE_FILES = (".parquet", ".csv", ".tsv", *WORDS, ".npz")
 # Bytes of text, and edges, per chunk.
 CHUNK_BYTES = 1 << 25
 CHUNK_EDGES = 1 << 21
 # Node ids are kept in 32 bits while edges are sorted.
 MAX_NODE_ID = 2**32 - 1
+_USUAL = Columns()
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +48,9 @@ class EdgeFile:
     ======================  ===========================================================================================
     extension               content
     ======================  ===========================================================================================
-    ``.parquet``            columns ``source,target[,weight]``
+    ``.parquet``            columns ``source,target[,weight]``, or other usual names
     ``.csv``, ``.tsv``      the same, named in the first line
-    ``.txt``                as in the SNAP collection: comments (``#``, ``%``) on top, then two or three columns
+    ``.txt``, ``.edgelist`` as in the SNAP collection: comments (``#``, ``%``) on top, then two or three columns
     ``.npz``                CSR arrays ``indptr``, ``indices[, data]``; read into memory
     ======================  ===========================================================================================
 
@@ -57,6 +59,8 @@ class EdgeFile:
 
     Args:
         path: the file.
+        columns: names of the columns of a table.
+        weighted: False to leave out weights.
 
     Example:
         >>> import tempfile
@@ -68,6 +72,8 @@ class EdgeFile:
     """
 
     path: Path
+    columns: Columns = _USUAL
+    weighted: bool = True
 
     def __post_init__(self) -> None:
         path = Path(self.path)
@@ -107,7 +113,9 @@ class EdgeFile:
     def fingerprint(self) -> str:
         """Text that changes when the file does."""
         stat = os.stat(self.path)
-        return f"{self.path.resolve()}, {stat.st_size} bytes, modified {stat.st_mtime_ns}"
+        how = "" if self.columns == _USUAL else f", {self.columns}"
+        how += "" if self.weighted else ", without weights"
+        return f"{self.path.resolve()}, {stat.st_size} bytes, modified {stat.st_mtime_ns}{how}"
 
     def chunks(self, skip: int = 0) -> Iterator[EdgeChunk]:
         """Yield the edges, without the first ``skip`` chunks."""
@@ -135,11 +143,11 @@ class EdgeFile:
 
         try:
             file = pyarrow.parquet.ParquetFile(self.path)
-            columns = self._columns(file.schema_arrow.names)
+            roles = self._roles(file.schema_arrow.names)
             rows = 0
-            for batch in file.iter_batches(batch_size=CHUNK_EDGES, columns=columns):
+            for batch in file.iter_batches(batch_size=CHUNK_EDGES, columns=list(roles.values())):
                 rows += len(batch)
-                yield self._chunk(batch, rows / max(file.metadata.num_rows, 1))
+                yield self._chunk(batch, roles, rows / max(file.metadata.num_rows, 1))
         except pyarrow.ArrowException as error:
             raise ValueError(f"{self.path} cannot be read as parquet: {error}") from error
 
@@ -148,13 +156,14 @@ class EdgeFile:
         import pyarrow.csv
 
         comments, first = self._first_line()
-        delimiter = {".csv": ",", ".tsv": "\t"}.get(self.kind) or next((c for c in "\t,;" if c in first), " ")
+        delimiter = "\t" if self.kind == ".tsv" else next((c for c in "\t,;" if c in first), " ")
         names = [name.strip() for name in first.split(delimiter)]
-        if self.kind == ".txt":
+        headless = self.kind in WORDS or not self.columns.header
+        if headless:
             if len(names) not in (2, 3):
                 raise ValueError(f"{self.path}: expected two or three columns, got {first!r}")
-            names = list(COLUMNS[: len(names)])
-        columns = self._columns(names)
+            names = ["source", "target", "weight"][: len(names)]
+        roles = self._roles(names)
         size = os.stat(self.path).st_size
         packed = self.path.suffix.lower() in (".gz", ".bz2")
         try:
@@ -162,16 +171,19 @@ class EdgeFile:
                 reader = pyarrow.csv.open_csv(
                     stream,
                     read_options=pyarrow.csv.ReadOptions(
-                        block_size=CHUNK_BYTES, column_names=names, skip_rows=comments + (self.kind != ".txt")
+                        block_size=CHUNK_BYTES, column_names=names, skip_rows=comments + (not headless)
                     ),
                     parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
                     convert_options=pyarrow.csv.ConvertOptions(
-                        include_columns=columns,
-                        column_types={c: pyarrow.float64() if c == "weight" else pyarrow.int64() for c in columns},
+                        include_columns=list(roles.values()),
+                        column_types={
+                            name: pyarrow.float64() if role == "weight" else pyarrow.int64()
+                            for role, name in roles.items()
+                        },
                     ),
                 )
                 for batch in reader:
-                    yield self._chunk(batch, None if packed else min(raw.tell() / size, 1.0))
+                    yield self._chunk(batch, roles, None if packed else min(raw.tell() / size, 1.0))
         except pyarrow.ArrowException as error:
             raise ValueError(
                 f"{self.path}: {error}; the nodes of a graph on disk are whole numbers, so number yours first"
@@ -192,32 +204,36 @@ class EdgeFile:
             raise ValueError(f"{self.path} holds no edges: it has no rows")
         return comments, lines[comments].strip()
 
-    def _columns(self, names: list[str]) -> list[str]:
-        if "source" not in names or "target" not in names:
-            raise ValueError(f"{self.path} has the columns {','.join(names)}; expected source,target[,weight]")
-        if "graph" in names:
-            raise ValueError(f"{self.path} has a column graph: several graphs cannot be one graph on disk")
-        return [name for name in COLUMNS[:3] if name in names]
+    def _roles(self, names: list[str]) -> dict[str, str]:
+        """Find the columns source, target and perhaps weight."""
+        place = self.columns.find(self.path, names)
+        if "graph" in place:
+            raise ValueError(
+                f"{self.path} has a column {names[place['graph']]!r}: several graphs cannot be one graph on disk"
+            )
+        return {role: names[i] for role, i in place.items() if role != "weight" or self.weighted}
 
-    def _chunk(self, batch: Any, fraction: float | None) -> EdgeChunk:
+    def _chunk(self, batch: Any, roles: dict[str, str], fraction: float | None) -> EdgeChunk:
         import pyarrow
 
         arrays: dict[str, Any] = {}
-        for name in batch.schema.names:
+        for role, name in roles.items():
             column = batch.column(name)
             if column.null_count:
                 raise ValueError(f"{self.path}: {column.null_count} rows have no {name}")
-            integer = pyarrow.types.is_integer(column.type)
-            if not (integer or (name == "weight" and pyarrow.types.is_floating(column.type))):
+            number = pyarrow.types.is_integer(column.type) or (
+                role == "weight" and pyarrow.types.is_floating(column.type)
+            )
+            if not number:
                 raise ValueError(f"{self.path}: column {name} is {column.type}; nodes on disk are whole numbers")
-            arrays[name] = column.to_numpy(zero_copy_only=False).astype(np.float64 if name == "weight" else np.int64)
+            arrays[role] = column.to_numpy(zero_copy_only=False).astype(np.float64 if role == "weight" else np.int64)
         return EdgeChunk(arrays["source"], arrays["target"], arrays.get("weight"), fraction)
 
     def _npz(self) -> Iterator[EdgeChunk]:
         assert self.nodes is not None
         with np.load(self.path, allow_pickle=False) as arrays:
             indptr, indices = arrays["indptr"].astype(np.int64), arrays["indices"]
-            data = arrays["data"].astype(np.float64) if "data" in arrays.files else None
+            data = arrays["data"].astype(np.float64) if "data" in arrays.files and self.weighted else None
         if len(indices) and int(indices.max()) >= self.nodes:
             raise ValueError(f"{self.path}: column {int(indices.max())} in a matrix of {self.nodes} rows")
         row = 0

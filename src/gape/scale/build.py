@@ -164,8 +164,10 @@ class _Build:
         self.temporary.mkdir(exist_ok=True)
 
     def _record(self) -> None:
-        files = [file for bucket in self.state.buckets for file, _ in self._bucket_files(bucket)]
-        for file in files + [file for file, _ in self._array_lengths()]:
+        written = self._array_lengths()
+        if not self.state.spread or self.state.merged < 0:
+            written += [pair for bucket in self.state.buckets for pair in self._bucket_files(bucket)]
+        for file, _ in written:
             with open(file, "ab") as out:
                 os.fsync(out.fileno())
         with replacing(self.temporary / "state.json") as temporary:
@@ -255,6 +257,7 @@ class _Build:
             number = np.zeros(int(names[-1]) + 1, dtype=np.int32)
             number[names] = np.arange(nodes, dtype=np.int32)
         done = sum(count for bucket, count in state.buckets.items() if int(bucket) <= state.merged)
+        merged: list[Path] = []
         for bucket in sorted(map(int, state.buckets)):
             if bucket <= state.merged:
                 continue
@@ -269,7 +272,7 @@ class _Build:
                 source = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
                 if number is not None:
                     assert names is not None
-                    target, source = number[target], number[source]
+                    target, source = number[target].astype(np.int64), number[source].astype(np.int64)
                     end = int(np.searchsorted(names, end))
                 end = min(end, nodes)
                 counts = np.bincount(target - rows, minlength=end - rows)
@@ -281,9 +284,12 @@ class _Build:
                 done += before
                 self.progress("sorting edges", done, total)
             state.rows, state.edges, state.repeated, state.merged = rows, edges, repeated, bucket
-            self._record()
-            for file in files:
-                file.unlink(missing_ok=True)
+            merged += files
+            if time.monotonic() - self.recorded > RECORD_SECONDS or done == total:
+                self._record()
+                for file in merged:
+                    file.unlink(missing_ok=True)
+                merged = []
 
     def _sorted(
         self, files: list[Path], count: int, low: int, bits: int

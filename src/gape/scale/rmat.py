@@ -76,13 +76,13 @@ class RMAT:
         table, half = self._table()
         draws = -(-self.scale // 2)
         hashes = -(-draws // DRAWS_PER_HASH)
-        start = _mix(np.array([self.seed % 2**64], dtype=np.uint64))
+        start = splitmix(np.array([self.seed % 2**64], dtype=np.uint64))
         counter = np.arange(first * hashes, last * hashes, dtype=np.uint64).reshape(-1, hashes).T
         keys = np.zeros(last - first, dtype=np.uint64)
         for i in range(draws):
             if i % DRAWS_PER_HASH == 0:
                 # Little-endian order of the four 16-bit pieces on every machine.
-                bits = _mix(counter[i // DRAWS_PER_HASH] + start).astype("<u8").view("<u2").reshape(-1, 4)
+                bits = splitmix(counter[i // DRAWS_PER_HASH] + start).astype("<u8").view("<u2").reshape(-1, 4)
             single = self.scale % 2 == 1 and i == draws - 1
             keys <<= np.uint64(1 if single else 2)
             keys |= (half if single else table)[bits[:, i % DRAWS_PER_HASH]]
@@ -98,7 +98,7 @@ class RMAT:
     def _renumbered(self, nodes: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Map 0 … 2^scale - 1 onto itself: odd factors and xor-shifts are bijective."""
         mask, shift = np.uint64(self.nodes - 1), np.uint64(self.scale // 2 + 1)
-        factors = _mix(np.arange(1, 4, dtype=np.uint64) + np.uint64(self.seed % 2**64)) | np.uint64(1)
+        factors = splitmix(np.arange(1, 4, dtype=np.uint64) + np.uint64(self.seed % 2**64)) | np.uint64(1)
         for factor in factors:
             nodes = (nodes * factor) & mask
             nodes = nodes ^ (nodes >> shift)
@@ -110,7 +110,7 @@ def _inverse_distribution(values: NDArray[np.uint64], chance: NDArray[np.float64
     return np.repeat(values, np.diff(ends, prepend=0))
 
 
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def splitmix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """SplitMix64 on unsigned arrays, as :func:`gape.linalg.hashing.mix`, which is for tensors."""
     x = x + _GOLDEN
     x = (x ^ (x >> np.uint64(30))) * _MIX_1

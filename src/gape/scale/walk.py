@@ -1,0 +1,98 @@
+"""Steps of walks on a graph on disk whose rows are split over processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gape.graph.spectral_radius import STOCHASTIC
+from gape.scale.disk_graph import DiskGraph
+from gape.scale.product import RowProduct
+from gape.scale.ranks import Ranks
+
+MATRICES = ("adjacency", *STOCHASTIC)
+
+Array = NDArray[np.float64]
+
+
+class SplitWalk:
+    """One step along the edges, ``Mᵀ x`` with M = diag(l) A diag(r), on the rows of this rank.
+
+    A step has one product and one exchange of x. Rows are split by edges.
+
+    Args:
+        graph: the graph on disk.
+        matrix: adjacency, random_walk, random_walk_in or symmetric, see :mod:`gape.graph.walk_matrix`.
+        ranks: the processes.
+        columns: of x.
+        dtype: of x, float64 or float32.
+        threads: of each process; ``None`` for PyTorch's.
+    """
+
+    def __init__(
+        self,
+        graph: DiskGraph,
+        matrix: str,
+        ranks: Ranks,
+        *,
+        columns: int = 1,
+        dtype: str = "float64",
+        threads: int | None = None,
+    ) -> None:
+        if matrix not in MATRICES:
+            raise ValueError(f"a graph on disk is walked by one of {', '.join(MATRICES)}, got matrix={matrix!r}")
+        self.graph, self.matrix, self.ranks, self.columns = graph, matrix, ranks, columns
+        self.bounds = graph.rows_by_edges(ranks.size)
+        self.first, self.last = self.bounds[ranks.rank], self.bounds[ranks.rank + 1]
+        self.product = RowProduct(graph, self.first, self.last, threads)
+        self.dtype = np.dtype(dtype)
+        self.steps = 0
+        self._whole = np.zeros((graph.nodes, columns), dtype=self.dtype)
+        root = matrix == "symmetric"
+        self._left = _inverse(graph.out_degree[self.first : self.last], root) if matrix in STOCHASTIC[::2] else None
+        self._right = _inverse(self.in_degree(), root) if matrix in STOCHASTIC[1:] else None
+
+    @property
+    def rows(self) -> int:
+        return self.last - self.first
+
+    def in_degree(self) -> Array:
+        """``[rows]``: sum of the weights of the edges into each node of this rank."""
+        if self.graph.weights is None:
+            return np.diff(self.graph.offsets[self.first : self.last + 1]).astype(np.float64)
+        ones = np.ones((self.graph.nodes, 1))
+        return self.product(ones, np.empty((self.rows, 1)))[:, 0]
+
+    def step(self, x: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Compute the rows ``[rows, columns]`` of Mᵀx of this rank from those of x."""
+        mine = self._whole[self.first : self.last]
+        np.multiply(x, 1.0 if self._left is None else self._left[:, None], out=mine, casting="same_kind")
+        self.ranks.exchange(self._whole, self.bounds)
+        out = self.product(self._whole, np.empty_like(x) if out is None else out)
+        if self._right is not None:
+            np.multiply(out, self._right[:, None], out=out, casting="same_kind")
+        self.steps += 1
+        return out
+
+    def norm_bound(self) -> float:
+        """An upper bound of ρ from the degrees: the smaller of the largest row and column sums."""
+        if self.matrix in STOCHASTIC:
+            return 1.0
+        largest = self.ranks.max(_largest(self.in_degree()), _largest(self.graph.out_degree[self.first : self.last]))
+        return min(largest)
+
+    def dot(self, *pairs: tuple[Array, Array]) -> list[float]:
+        return self.ranks.sum(*(float(np.vdot(a, b)) for a, b in pairs))
+
+
+def _largest(x: Array) -> float:
+    return float(x.max()) if len(x) else 0.0
+
+
+def _inverse(degree: Array, root: bool) -> Array:
+    """Return 1/degree, or its square root; 0 for degree 0."""
+    out = np.zeros(len(degree))
+    np.divide(1.0, degree, out=out, where=degree > 0)
+    return np.sqrt(out) if root else out

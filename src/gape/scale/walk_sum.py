@@ -1,0 +1,184 @@
+"""The sum over runs by length on a graph on disk.
+
+    X = Σ_t W_t C_t,      W_t = (Aᵀ)ᵗ ℓᵀ ``[n, m]``,      C_t = αᵀ μᵗ ``[m, k]``
+
+As in :mod:`gape.solvers.series`, but only two steps of W are in memory. Each step is written to disk, where it is the
+checkpoint as well, and the k columns of X are made from them block by block. The residual of the equation is W_T C_T.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gape.scale.build import Progress
+from gape.scale.walk import Array, SplitWalk
+from gape.scale.workspace import RowFile, Workspace
+
+# Steps kept on disk before they are multiplied out and added to a partial sum.
+BLOCK_STEPS = 48
+_WALKS = "walks.bin"
+# Rows multiplied out at a time.
+BLOCK_ROWS = 1 << 15
+# Walk counts outside this range are rescaled, by a power of two and so exactly.
+MAX_EXPONENT = {"float64": 300, "float32": 40}
+
+
+@dataclass(frozen=True)
+class SumResult:
+    """How a sum ended.
+
+    Args:
+        steps: number of terms.
+        residual: ‖W_T C_T‖ / ‖αℓ‖, an upper bound.
+        radius_bound: ρ(A) is at most this: a norm, or for walk counts from all nodes max_v (1ᵀAᵗ)_v^(1/t).
+        converged: whether the residual is at most the tolerance, and the bound proves that the sum converges.
+    """
+
+    steps: int
+    residual: float
+    radius_bound: float
+    converged: bool
+
+
+class WalkSum:
+    """Partial sums with checkpoints.
+
+    Args:
+        walk: the steps.
+        workspace: the files.
+        initial: ``[m, k]``, C_0.
+        transition: ``[k, k]``, μ.
+        normalise: scale every column of X to sum 1.
+        counts: whether W_0 is 1 in sum over the labels of every node, so that W counts walks.
+        progress: called after every step.
+    """
+
+    def __init__(
+        self,
+        walk: SplitWalk,
+        workspace: Workspace,
+        initial: Array,
+        transition: Array,
+        *,
+        normalise: bool = False,
+        counts: bool = True,
+        progress: Progress,
+    ) -> None:
+        self.walk, self.workspace, self.transition, self.progress = walk, workspace, transition, progress
+        self.normalise, self.counts = normalise, counts
+        self.radius = float(np.abs(np.linalg.eigvals(transition)).max(initial=0.0))
+        state = workspace.state
+        #: Exponents by which the counts were rescaled, step by step.
+        self.shifts: list[int] = state.get("shifts", [])
+        #: Terms before this step are in the file of partial sums.
+        self.block: int = state.get("block", 0)
+        self.totals = np.array(state.get("totals", [0.0] * initial.shape[1]))
+        self.coefficients = [initial]
+        for shift in self.shifts:
+            self.coefficients.append(self.coefficients[-1] @ transition * 2.0**shift)
+
+    @property
+    def step(self) -> int:
+        return len(self.shifts)
+
+    def run(self, start: NDArray[Any], rhs_norm: float, tolerance: float, max_steps: int) -> SumResult:
+        """Add terms until the residual is at most ``tolerance``; ``start`` ``[rows, m]``: this rank's rows of W_0."""
+        walk, norm_bound = self.walk, self.walk.norm_bound()
+        if self.step == 0:
+            walks = start
+            self._store(walks)
+        else:
+            walks = self._stored(self.step, 0, walk.rows)
+        spare = np.empty_like(walks)
+        limit = MAX_EXPONENT[walk.dtype.name]
+        while True:
+            if self.normalise:
+                self.totals += np.array(walk.ranks.sum(*walks.sum(0, dtype=np.float64))) @ self.coefficients[-1]
+            walks, spare = walk.step(walks, spare), walks
+            count = walks if walks.shape[1] == 1 else walks.sum(1)
+            peak, count_peak, due = walk.ranks.max(_peak(walks), _peak(count), self.workspace.due)
+            shift = round(math.log2(peak)) if peak > 0 and abs(math.log2(peak)) > limit else 0
+            if shift:
+                walks *= 2.0**-shift
+            self.shifts.append(shift)
+            self.coefficients.append(self.coefficients[-1] @ self.transition * 2.0**shift)
+            norm = math.sqrt(walk.dot((walks, walks))[0])
+            residual = norm * float(np.linalg.norm(self.coefficients[-1], 2)) / rhs_norm if rhs_norm else 0.0
+            bound = norm_bound
+            if self.counts and count_peak > 0:
+                exponent = math.log2(count_peak) + sum(self.shifts[:-1])
+                bound = min(bound, 2.0 ** (exponent / self.step))
+            proven = norm == 0 or self.radius * bound < 1
+            self.progress("walking", self.step, self._expected(residual, tolerance))
+            if (residual <= tolerance and proven) or self.step >= max_steps or not math.isfinite(residual):
+                return SumResult(self.step, residual, bound, residual <= tolerance and proven)
+            self._store(walks)
+            if self.step - self.block == BLOCK_STEPS:
+                self._fold()
+            elif due:
+                self._commit()
+
+    def _expected(self, residual: float, tolerance: float) -> float | None:
+        """Guess the number of steps from the decrease so far."""
+        if not 0 < residual < 1:
+            return None
+        return max(self.step, round(self.step * math.log(tolerance) / math.log(residual)))
+
+    def _store(self, walks: NDArray[Any]) -> None:
+        self.workspace.write(_WALKS, self._position(self.step, 0), walks)
+
+    def _stored(self, step: int, first: int, last: int) -> NDArray[Any]:
+        shape = (last - first, self.walk.columns)
+        return self.workspace.read(_WALKS, self._position(step, first), shape, self.walk.dtype)
+
+    def _position(self, step: int, row: int) -> int:
+        # One place more than a block has steps: the last step of a block is the first of the next.
+        slot = step % (BLOCK_STEPS + 1)
+        return (slot * self.walk.graph.nodes + self.walk.first + row) * self.walk.columns
+
+    def _commit(self) -> None:
+        self.workspace.commit(shifts=self.shifts, block=self.block, totals=self.totals.tolist())
+
+    def _fold(self) -> None:
+        """Add the terms on disk to the partial sum, in a new file: the old one is needed until that is recorded."""
+        old = f"sum-{self.block}.bin"
+        for first, values in self._rows(np.ones(self.coefficients[0].shape[1])):
+            self.workspace.write(f"sum-{self.step}.bin", (self.walk.first + first) * values.shape[1], values)
+        self.block = self.step
+        self._commit()
+        self.workspace.remove(old)
+
+    def _rows(self, scale: Array) -> Iterator[tuple[int, Array]]:
+        """Yield the rows of the sum so far, a block at a time, with the number of the first."""
+        steps = range(self.block, self.step)
+        c = np.concatenate(self.coefficients[self.block : self.step]) * scale
+        width = c.shape[1]
+        for first in range(0, self.walk.rows, BLOCK_ROWS):
+            last = min(first + BLOCK_ROWS, self.walk.rows)
+            walks = np.concatenate([self._stored(t, first, last) for t in steps], axis=1)
+            values = walks.astype(np.float64, copy=False) @ c
+            if self.block:
+                position = (self.walk.first + first) * width
+                values += scale * self.workspace.read(
+                    f"sum-{self.block}.bin", position, (last - first, width), np.float64
+                )
+            yield first, values
+
+    def write(self, out: RowFile) -> None:
+        """Write this rank's rows of X."""
+        scale = np.ones(self.coefficients[0].shape[1])
+        if self.normalise:
+            np.divide(1.0, self.totals, out=scale, where=self.totals != 0)
+        for first, values in self._rows(scale):
+            out.write(self.walk.first + first, values)
+            self.progress("writing", first + len(values), self.walk.rows)
+
+
+def _peak(x: NDArray[Any]) -> float:
+    return float(np.abs(x).max()) if x.size else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Sequence
 from enum import Enum
@@ -91,7 +92,6 @@ def encode(
     from gape._internal.validation import did_you_mean
     from gape.cli.encode_file import encode_file
     from gape.encodings.registry import make, settings_of
-    from gape.scale.ranks import launched
 
     words = [source, *context.args]
     reading = {
@@ -105,7 +105,7 @@ def encode(
     if on_disk is not None or any(Path(word, "graph.json").is_file() for word in words):
         _encode_on_disk(words, output, encoding, seed, reading, undirected, on_disk, vectors, quiet)
         return
-    if launched():
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError("torchrun is for one graph on disk: give --on-disk FOLDER")
     if vectors is not Precision.float64:
         raise ValueError("--vectors is for a graph on disk: give --on-disk FOLDER")

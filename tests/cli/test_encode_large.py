@@ -52,7 +52,7 @@ def test_a_folder_is_an_input_too(capsys, folder):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("-e", "gape", "--damping", 0.9, "--on-disk", "g", "-o", "pe.npy"), "diverges: ρ(μ) = 0.9 times ρ(A)"),
+        (("-e", "gape", "--no-relative", "--on-disk", "g", "-o", "pe.npy"), "diverges: ρ(μ) = 0.9 times ρ(A)"),
         (("-e", "lape", "--on-disk", "g", "-o", "pe.npy"), "'lape' is not available on disk"),
         (("-e", "gape", "--on-disk", "g", "-o", "pe.csv"), "written as .npy or .parquet files"),
         (("-e", "gape", "--on-disk", "g", "-o", "nowhere/pe.npy"), "there is no folder nowhere"),

@@ -107,7 +107,8 @@ class _Shown:
     def __init__(self, bar: Progress | None, lines: bool) -> None:
         self.bar, self.lines, self.edges = bar, lines, 0
         self.stage, self.task = "", None
-        self.began = self.first = self.printed = 0.0
+        self.began = self.first = 0.0
+        self.printed = time.monotonic()
 
     def __call__(self, stage: str, done: float, total: float | None) -> None:
         now = time.monotonic()

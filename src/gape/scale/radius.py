@@ -159,7 +159,7 @@ def _largest_eigenvalue(walk: SplitWalk, inside: NDArray[np.bool_] | None, progr
             return radius
     raise ValueError(
         f"the spectral radius is about {radius:.6g} and cannot be found more closely (residual {residual:.0e}); "
-        "use a damping that needs none: matrix='random_walk' and relative=False"
+        "use a damping that needs none: matrix='random_walk' and relative=False (--no-relative)"
     )
 
 

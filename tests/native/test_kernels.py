@@ -11,10 +11,14 @@ from gape import native
 from gape.graph.labels import RandomLabels
 from gape.graph.scan import scan
 from gape.graph.walk_matrix import NAMES
-from gape.solvers import Series
+from gape.solvers import Krylov, Series
+from gape.solvers.certificate import STATUSES
 from gape.solvers.equation import Equation
 
-pytestmark = pytest.mark.skipif(native.library() is None, reason=native.description())
+pytestmark = [
+    pytest.mark.skipif(native.library() is None, reason=native.description()),
+    pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning"),
+]
 SIZES = [3, 1, 30, 12, 0, 61, 7, 9, 90]
 
 
@@ -84,6 +88,63 @@ def test_series_leaves_out_what_it_cannot_certify():
     chain = gape.Graph.from_edges([(0, 1), (1, 2), (0, 2)], edge_weight=[1e9, 1e9, -1e18])
     result = Series().compiled(Equation.of(gape.Automaton.katz(1.0), chain))
     assert result.status_list()[0].name == "NOT_CONVERGED"
+
+
+@pytest.mark.parametrize(("matrix", "weighted"), [*((name, False) for name in NAMES), ("adjacency", True)])
+@pytest.mark.parametrize("labels", [1, 3])
+def test_krylov(labels, weighted, matrix):
+    for density, states, damping in ((0.02, 2, 0.4), (0.3, 5, 0.9), (0.8, 20, 1.7)):
+        graph = batch(directed=False, weighted=weighted, density=density, seed=states)
+        automaton = gape.Automaton.random(states, damping * norm_one(graph, matrix), labels=labels, seed=3)
+        graph = graph.with_labels(RandomLabels(labels)) if labels > 1 else graph
+        equation = Equation.of(automaton, graph, matrix)
+        compiled, plain = both(Krylov(tolerance=1e-13), equation)
+        done = compiled.status != STATUSES.index(gape.Status.NOT_CONVERGED)
+        # Where entries are negative, or a radius is close to 1, PyTorch has more ways to prove that it is below.
+        assert int(done.sum()) >= (7 if equation.walk.nonnegative else 5)
+        rows = done[graph.batch]
+        scale = float(plain.weights.abs().max())
+        assert float((compiled.weights - plain.weights)[rows].abs().max()) <= 1e-12 * scale
+        assert torch.equal(compiled.status[done], plain.status[done])
+        assert torch.equal(compiled.unique[done], plain.unique[done])
+        assert bool((equation.residual(compiled.weights)[done] <= 1e-11).all())
+        # Estimates both, from spaces of different dimensions.
+        torch.testing.assert_close(compiled.spectral_radius[done], plain.spectral_radius[done], rtol=0.05, atol=1e-3)
+
+
+def test_krylov_leaves_nearly_singular_equations_to_pytorch():
+    graph = gape.Graph.union([batch(directed=False, weighted=False, sizes=[80], seed=seed) for seed in range(3)])
+    eigenvalues = np.linalg.eigvalsh(graph.walk("adjacency").dense().numpy())[:, -1]
+    for gap, certified in ((1e-9, False), (1e-4, True)):
+        automaton = gape.Automaton.katz((1.0 - gap) / eigenvalues[1])
+        result = Krylov().compiled(Equation.of(automaton, graph))
+        assert [status is not gape.Status.NOT_CONVERGED for status in result.status_list()] == [True, certified, True]
+        solution = gape.solve(automaton, graph, solver=Krylov())
+        operators = np.eye(80) - float(automaton.transition) * graph.walk().dense().mT.numpy()
+        exact = [np.linalg.solve(operator, np.ones(80)) for operator in operators]
+        np.testing.assert_allclose(solution.weights[:, 0], np.concatenate(exact), rtol=1e-5 if gap < 1e-8 else 1e-9)
+
+
+@pytest.mark.parametrize("transition", [[[0.1, 1.0], [0.0, 0.1]], [[0.3, 0.0], [1.0, -0.2]]], ids=["defective", "skew"])
+def test_krylov_takes_transitions_without_orthogonal_eigenvectors(transition):
+    graph = batch(directed=False, weighted=False, density=0.05)
+    automaton = gape.Automaton([[1.0], [2.0]], transition)
+    found = gape.solve(automaton, graph, solver=Krylov(tolerance=1e-13)).weights
+    with native.switched_off():
+        plain = gape.solve(automaton, graph, solver=Krylov(tolerance=1e-13)).weights
+    torch.testing.assert_close(found, plain, rtol=1e-9, atol=1e-9 * float(plain.abs().max()))
+
+
+def test_auto_solves_each_graph_of_a_mixed_batch_by_its_own_rule():
+    graph = gape.Graph.union([batch(directed=False, weighted=False, density=density) for density in (0.02, 0.7)])
+    automaton = gape.Automaton.random(8, 0.04)
+    solution = gape.solve(automaton, graph)
+    assert {"Series", "Krylov"} <= set(solution.solver)
+    with native.switched_off():
+        plain = gape.solve(automaton, graph)
+    assert solution.status == plain.status
+    largest = float(plain.weights.abs().max())
+    torch.testing.assert_close(solution.weights, plain.weights, rtol=1e-9, atol=1e-10 * largest)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

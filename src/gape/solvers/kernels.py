@@ -138,5 +138,68 @@ def walk_sums(
     return WalkSums(weights, residual, growth, moved, steps)
 
 
+class Diagonalised(ctypes.Structure):
+    """The automaton for the Krylov kernel, as ``automaton`` in ``native/krylov.c``."""
+
+    _fields_ = [
+        *((name, c_int64) for name in ("poles", "states", "stride", "labels")),
+        *((name, c_void_p) for name in ("re", "im", "g_re", "g_im", "transition", "initial")),
+        ("radius", c_double),
+    ]
+
+
+class Galerkin(NamedTuple):
+    """What the Krylov kernel returns, per graph; ``residual`` is infinite where it certifies nothing."""
+
+    weights: Tensor
+    residual: Tensor
+    radius: Tensor
+    separation: Tensor
+    size: Tensor
+    steps: int
+
+
+_KRYLOV = (
+    *(c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_int32),
+    *(c_void_p, c_double, c_void_p, c_int32, c_void_p, c_void_p, c_void_p, c_void_p),
+)
+
+
+def galerkin(
+    equation: Equation, poles: Tensor, parts: Tensor, limit: int, tolerance: float, chosen: Tensor | None
+) -> Galerkin:
+    """Solve the chosen graphs in Krylov spaces by the Lanczos process.
+
+    Args:
+        equation: one that is ``supported``, with a walk matrix similar to a symmetric one.
+        poles: ``[poles]``, eigenvalues λ of μ, complex.
+        parts: ``[labels, poles, k]``, complex: the weights are Re Σ_λ (I - λH)⁻¹ times these, see ``native/krylov.c``.
+        limit: largest dimension of a space.
+        tolerance: relative residual at which a graph is done.
+        chosen: ``[graphs]``, which graphs; all if ``None``.
+    """
+    kernel = find_kernel("krylov", *_KRYLOV)
+    assert kernel is not None
+    graphs, weights, walk = SmallGraphs(equation, chosen), output(equation), equation.walk
+    similarity = None if walk.symmetric or walk.similarity is None else walk.similarity.contiguous()
+    numbers = [
+        *(poles.real.contiguous(), poles.imag.contiguous()),
+        *(padded_columns(x) for x in (parts.real, parts.imag, equation.transition)),
+        padded_columns(equation.initial.T[equation.used_labels]),
+    ]
+    shape = len(poles), equation.states, numbers[-1].shape[-1], graphs.labels
+    automaton = Diagonalised(*shape, *map(_address, numbers), equation.transition_radius)
+    rhs_norm, norm = equation.rhs_norm.contiguous(), walk.norm_bounds.contiguous()
+    found = torch.full((4, equation.num_graphs), torch.inf, dtype=torch.float64)
+    steps = graphs.run(
+        kernel,
+        *(_address(graphs.label), ctypes.addressof(automaton), _address(similarity), limit, norm.data_ptr()),
+        *(walk.nonnegative, rhs_norm.data_ptr(), tolerance, weights.data_ptr(), weights.dtype == torch.float32),
+        *(x.data_ptr() for x in found),
+    )
+    residual, radius, separation, size = found
+    return Galerkin(weights, residual, radius, separation, size, steps)
+
+
 def _address(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()

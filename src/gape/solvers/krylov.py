@@ -18,8 +18,9 @@ from torch import Tensor
 from gape._internal.validation import positive
 from gape.graph.batching import Padding
 from gape.solvers.base import Result, Solver
-from gape.solvers.certificate import check_tolerance
+from gape.solvers.certificate import UNKNOWN, YES, below_one, check_tolerance, judge
 from gape.solvers.equation import Equation
+from gape.solvers.kernels import MAX_KERNEL_STEPS, galerkin
 from gape.solvers.projection import Projection
 from gape.solvers.schur_form import SchurForm
 from gape.solvers.solution import Status
@@ -29,6 +30,8 @@ BREAKDOWN_RATIO = 1e-13
 # Orthogonalise once more if less than this share of a vector is left (Daniel et al. 1976, 1/√2). Otherwise its error
 # grows by the factor by which the vector shrinks, step after step: on a tree a few dozen steps lose every digit.
 REORTHOGONALISE_BELOW = 0.7
+# Condition number of the eigenvectors of μ up to which the compiled kernel uses them.
+MAX_KERNEL_CONDITION = 1e3
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,50 @@ class Krylov(Solver):
                 return result
             # The test treats μ as normal; where it is not, ask for a smaller residual.
             goal *= 1e-2
+
+    def compiled(self, equation: Equation, chosen: Tensor | None = None) -> Result | None:
+        if equation.walk.similarity is None:
+            return None
+        diagonal = _partial_fractions(equation)
+        if diagonal is None:
+            return None
+        found = galerkin(equation, *diagonal, min(self.max_steps, MAX_KERNEL_STEPS), self.tolerance, chosen)
+        certified = torch.isfinite(found.residual)
+        graph_radius = torch.where(certified, found.radius, 0.0)
+        radius = equation.transition_radius * graph_radius
+        size = torch.where(certified, found.size, 0.0)
+        return Result(
+            weights=found.weights,
+            residual=found.residual + equation.rounding(size, graph_radius),
+            spectral_radius=radius,
+            separation=torch.where(certified, found.separation, torch.nan),
+            # The kernel certifies a radius below 1 only where it has a proof.
+            unique=torch.where(certified & below_one(radius), YES, UNKNOWN),
+            status=judge(found.residual, radius, tolerance=self.tolerance, exhausted=False),
+            steps=found.steps,
+            radius_kind="estimate",
+            weight_bound=float(size.max()),
+            solver=[self.name] * equation.num_graphs,
+        )
+
+
+def _partial_fractions(equation: Equation) -> tuple[Tensor, Tensor] | None:
+    """Eigenvalues λ of a real μ, one of each conjugate pair, and αᵀx yᵀ for their eigenvectors: ``[labels, λ, k]``.
+
+    ``None`` if the eigenvectors are so ill-conditioned that a Schur form is needed.
+    """
+    form = SchurForm.of(equation.transition)
+    poles, right, left = form.eigenvalues, form.vectors, form.vectors.mH
+    if not form.normal:
+        poles, right = torch.linalg.eig(equation.transition)
+        if not float(torch.linalg.cond(right)) < MAX_KERNEL_CONDITION:
+            return None
+        left = torch.linalg.inv(right)
+    parts = (equation.initial.T[equation.used_labels].to(right.dtype) @ right).unsqueeze(-1) * left
+    real = 1e-12 * float(poles.abs().max())
+    kept = poles.imag >= -real
+    twice = torch.where(poles.imag > real, 2.0, 1.0)
+    return poles[kept], (parts * twice.unsqueeze(-1))[:, kept]
 
 
 class _LabelSpaces:

@@ -1,0 +1,449 @@
+/* Galerkin solutions in Krylov spaces by the Lanczos process, graph by graph: the inner loops of solvers/krylov.py for
+ * walk matrices that are symmetric, or similar to a symmetric one. */
+#include "small_graphs.h"
+
+/* As in solvers/krylov.py and solvers/certificate.py. */
+#define BREAKDOWN_RATIO 1e-13
+#define REORTHOGONALISE_BELOW 0.7
+#define EXCITED_RATIO 1e-10
+#define SINGULAR_GAP 1e-10
+/* Graphs whose equation is closer to a singular one are left to the caller. */
+#define MIN_SEPARATION 1e-6
+
+/* The automaton, diagonalised: the solution for the right-hand side e_1 of label a is the sum over the poles lambda of
+ * (I - lambda H)^-1 e_1 g_a, real parts only; of two conjugate poles only one is here, and counts twice in g. */
+typedef struct {
+    int64_t poles, states, stride, labels;
+    const double *re, *im;     /* lambda, [poles] */
+    const double *g_re, *g_im; /* [labels][poles][stride] */
+    const double *transition;  /* [states][stride], columns beyond `states` are 0 */
+    const double *initial;     /* [labels][stride] */
+    double radius;             /* largest absolute eigenvalue */
+} automaton;
+
+/* The Krylov space of one label. */
+typedef struct {
+    double *vectors;       /* [limit + 1][stride] */
+    double *alpha, *beta;  /* H: diagonal and off-diagonal, [limit]; the last beta is the remainder */
+    double *pivot, *tail;  /* Gaussian elimination of I - lambda H, [limit][2][poles] */
+    double *y, *moved;     /* coordinates Y and Y mu, [limit][stride of the automaton] */
+    double start, largest;
+    int64_t steps, ended;
+} space;
+
+static inline double dot(const double *restrict x, const double *restrict y, int64_t n)
+{
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t v = 0; v < n; v++)
+        sum += x[v] * y[v];
+    return sum;
+}
+
+/* w -= sum_j <v_j, w> v_j for the vectors from `first` on; returns the part along the last. */
+static inline double project_out(double *restrict w, const double *restrict vectors, int64_t stride, int64_t first,
+                                 int64_t count, double *restrict along)
+{
+    for (int64_t j = first; j < count; j++)
+        along[j] = dot(w, vectors + j * stride, stride);
+    for (int64_t j = first; j < count; j++) {
+        const double *restrict v = vectors + j * stride;
+        double by = along[j];
+#pragma omp simd
+        for (int64_t i = 0; i < stride; i++)
+            w[i] -= by * v[i];
+    }
+    return along[count - 1];
+}
+
+/* w = diag(1/c) M^T diag(c) v; c may be NULL. */
+static inline void apply(const small_graph *g, const double *c, const double *restrict v, double *restrict w,
+                         double *restrict spare)
+{
+    if (c == NULL) {
+        push(g, v, w);
+        return;
+    }
+    for (int64_t i = 0; i < g->nodes; i++)
+        spare[i] = c[i] * v[i];
+    push(g, spare, w);
+    for (int64_t i = 0; i < g->nodes; i++)
+        w[i] /= c[i];
+}
+
+/* One step of Lanczos with full reorthogonalisation. */
+static void lanczos_step(space *s, const small_graph *g, const double *c, double *along, double *spare)
+{
+    int64_t j = s->steps, stride = g->stride;
+    double *w = s->vectors + (j + 1) * stride;
+    apply(g, c, s->vectors + j * stride, w, spare);
+    double before = sqrt(dot(w, w, stride));
+    s->largest = before > s->largest ? before : s->largest;
+    /* The three-term recurrence, then all vectors: after that as often as much of w cancels. */
+    double alpha = project_out(w, s->vectors, stride, j ? j - 1 : 0, j + 1, along);
+    double size = sqrt(dot(w, w, stride));
+    for (int turn = 0; turn < 3; turn++) {
+        before = size;
+        alpha += project_out(w, s->vectors, stride, 0, j + 1, along);
+        size = sqrt(dot(w, w, stride));
+        if (size >= REORTHOGONALISE_BELOW * before)
+            break;
+    }
+    s->alpha[j] = alpha;
+    s->steps = j + 1;
+    s->ended = !(size > BREAKDOWN_RATIO * s->largest);
+    s->beta[j] = s->ended ? 0.0 : size;
+    if (!s->ended)
+        for (int64_t i = 0; i < stride; i++)
+            w[i] /= size;
+}
+
+/* Eliminate row j of I - lambda H for all poles; returns r |lambda| |y_J|, the largest over the poles. */
+static double eliminate(const space *s, const automaton *a, int64_t j)
+{
+    int64_t poles = a->poles;
+    double *restrict pr = s->pivot + 2 * j * poles, *restrict pi = pr + poles;
+    double *restrict tr = s->tail + 2 * j * poles, *restrict ti = tr + poles;
+    double alpha = s->alpha[j], rest = s->beta[j], most = 0.0;
+    if (j == 0) {
+        for (int64_t p = 0; p < poles; p++) {
+            pr[p] = 1.0 - alpha * a->re[p];
+            pi[p] = -alpha * a->im[p];
+            tr[p] = 1.0;
+            ti[p] = 0.0;
+        }
+    } else {
+        const double *restrict qr = pr - 2 * poles, *restrict qi = qr + poles;
+        const double *restrict ur = tr - 2 * poles, *restrict ui = ur + poles;
+        double beta = s->beta[j - 1];
+#pragma omp simd
+        for (int64_t p = 0; p < poles; p++) {
+            double or_ = beta * a->re[p], oi = beta * a->im[p];
+            double scale = 1.0 / (qr[p] * qr[p] + qi[p] * qi[p]);
+            double rr = (or_ * qr[p] + oi * qi[p]) * scale, ri = (oi * qr[p] - or_ * qi[p]) * scale;
+            pr[p] = 1.0 - alpha * a->re[p] - (or_ * rr - oi * ri);
+            pi[p] = -alpha * a->im[p] - (or_ * ri + oi * rr);
+            tr[p] = ur[p] * rr - ui[p] * ri;
+            ti[p] = ur[p] * ri + ui[p] * rr;
+        }
+    }
+    for (int64_t p = 0; p < poles; p++) {
+        double size = (a->re[p] * a->re[p] + a->im[p] * a->im[p]) * (tr[p] * tr[p] + ti[p] * ti[p]);
+        double left = size / (pr[p] * pr[p] + pi[p] * pi[p]);
+        most = left > most || left != left ? left : most;
+    }
+    return rest * sqrt(most);
+}
+
+/* Back substitution: the coordinates Y, Y mu, and the norm of the residual of the projected equation. */
+static double coordinates(const space *s, const automaton *a, int64_t label, double *restrict zr, double *restrict zi,
+                          double *restrict row)
+{
+    int64_t poles = a->poles, stride = a->stride, steps = s->steps;
+    for (int64_t j = steps - 1; j >= 0; j--) {
+        const double *restrict pr = s->pivot + 2 * j * poles, *restrict pi = pr + poles;
+        const double *restrict tr = s->tail + 2 * j * poles, *restrict ti = tr + poles;
+        double beta = j < steps - 1 ? s->beta[j] : 0.0;
+#pragma omp simd
+        for (int64_t p = 0; p < poles; p++) {
+            double nr = tr[p] + beta * (a->re[p] * zr[p] - a->im[p] * zi[p]);
+            double ni = ti[p] + beta * (a->re[p] * zi[p] + a->im[p] * zr[p]);
+            double scale = 1.0 / (pr[p] * pr[p] + pi[p] * pi[p]);
+            zr[p] = (nr * pr[p] + ni * pi[p]) * scale;
+            zi[p] = (ni * pr[p] - nr * pi[p]) * scale;
+        }
+        double *restrict y = s->y + j * stride, *restrict moved = s->moved + j * stride;
+        memset(y, 0, stride * sizeof(double));
+        for (int64_t p = 0; p < poles; p++) {
+            const double *restrict gr = a->g_re + (label * poles + p) * stride;
+            const double *restrict gi = a->g_im + (label * poles + p) * stride;
+            double x = s->start * zr[p], z = s->start * zi[p];
+#pragma omp simd
+            for (int64_t q = 0; q < stride; q++)
+                y[q] += x * gr[q] - z * gi[q];
+        }
+        memset(moved, 0, stride * sizeof(double));
+        for (int64_t p = 0; p < a->states; p++) {
+            const double *restrict mu = a->transition + p * stride;
+            double x = y[p];
+#pragma omp simd
+            for (int64_t q = 0; q < stride; q++)
+                moved[q] += x * mu[q];
+        }
+    }
+    double sum = 0.0;
+    for (int64_t j = 0; j < steps; j++) {
+        const double *restrict y = s->y + j * stride, *restrict moved = s->moved + j * stride;
+        for (int64_t q = 0; q < stride; q++)
+            row[q] = y[q] - s->alpha[j] * moved[q] - (j ? 0.0 : s->start * a->initial[label * stride + q]);
+        if (j)
+            for (int64_t q = 0; q < stride; q++)
+                row[q] -= s->beta[j - 1] * moved[q - stride];
+        if (j + 1 < steps)
+            for (int64_t q = 0; q < stride; q++)
+                row[q] -= s->beta[j] * moved[q + stride];
+        sum += dot(row, row, stride);
+    }
+    return sum;
+}
+
+/* Eigenvalues d of a symmetric tridiagonal matrix (diagonal d, off-diagonal e) and the first entries q of its
+ * eigenvectors, by the implicit QL algorithm (Golub & Welsch, 1969). Returns 1 if it does not converge. */
+static int ritz_values(double *d, double *e, double *q, int64_t n)
+{
+    memset(q, 0, n * sizeof(double));
+    q[0] = 1.0;
+    e[n - 1] = 0.0;
+    for (int64_t l = 0; l < n; l++)
+        for (int turn = 0;; turn++) {
+            int64_t m = l, i;
+            while (m < n - 1 && fabs(e[m]) > 0x1p-53 * (fabs(d[m]) + fabs(d[m + 1])))
+                m++;
+            if (m == l)
+                break;
+            if (turn == 50)
+                return 1;
+            double g = (d[l + 1] - d[l]) / (2.0 * e[l]), r = sqrt(g * g + 1.0);
+            g = d[m] - d[l] + e[l] / (g + (g < 0 ? -r : r));
+            double s = 1.0, c = 1.0, p = 0.0;
+            for (i = m - 1; i >= l; i--) {
+                double f = s * e[i], b = c * e[i];
+                r = sqrt(f * f + g * g);
+                e[i + 1] = r;
+                if (r == 0.0) {
+                    d[i + 1] -= p;
+                    e[m] = 0.0;
+                    break;
+                }
+                s = f / r;
+                c = g / r;
+                g = d[i + 1] - p;
+                r = (d[i] - g) * s + 2.0 * c * b;
+                p = s * r;
+                d[i + 1] = g + p;
+                g = c * r - b;
+                f = q[i + 1];
+                q[i + 1] = s * q[i] + c * f;
+                q[i] = c * q[i] - s * f;
+            }
+            if (r == 0.0 && i >= l)
+                continue;
+            d[l] -= p;
+            e[l] = g;
+            e[m] = 0.0;
+        }
+    return 0;
+}
+
+/* Add |c V q| to x, q the eigenvector of H for its largest eigenvalue theta: two steps of inverse iteration. */
+static void add_top_vector(const space *s, const small_graph *g, double theta, double *restrict x,
+                           double *restrict pivot, double *restrict q, double *restrict spare)
+{
+    int64_t n = s->steps, stride = g->stride;
+    double shift = theta * (1.0 + 1e-14) + 1e-300;
+    for (int64_t j = 0; j < n; j++) {
+        pivot[j] = shift - s->alpha[j] - (j ? s->beta[j - 1] * s->beta[j - 1] / pivot[j - 1] : 0.0);
+        if (fabs(pivot[j]) < 1e-15 * shift)
+            pivot[j] = 1e-15 * shift;
+        q[j] = j ? 0.0 : 1.0;
+    }
+    for (int turn = 0; turn < 3; turn++) {
+        for (int64_t j = 1; j < n; j++)
+            q[j] += s->beta[j - 1] * q[j - 1] / pivot[j - 1];
+        q[n - 1] /= pivot[n - 1];
+        for (int64_t j = n - 2; j >= 0; j--)
+            q[j] = (q[j] + s->beta[j] * q[j + 1]) / pivot[j];
+        double size = sqrt(dot(q, q, n));
+        for (int64_t j = 0; j < n; j++)
+            q[j] /= size;
+    }
+    memset(spare, 0, stride * sizeof(double));
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < stride; i++)
+            spare[i] += q[j] * s->vectors[j * stride + i];
+    for (int64_t i = 0; i < g->nodes; i++)
+        x[i] += fabs(spare[i]);
+}
+
+/* max (M^T x)_v / x_v over the nodes with edges: an upper bound of the spectral radius if M >= 0 (Collatz, 1942). */
+static double collatz(const small_graph *g, const double *x, double *y, double *degree, double *ones)
+{
+    double most = 0.0;
+    push(g, x, y);
+    for (int64_t v = 0; v < g->nodes; v++)
+        ones[v] = 1.0;
+    push(g, ones, degree);
+    for (int64_t v = 0; v < g->nodes; v++)
+        if (degree[v] != 0.0) {
+            double ratio = x[v] > 0.0 ? y[v] / x[v] : INFINITY;
+            most = ratio > most ? ratio : most;
+        }
+    return most;
+}
+
+/* Solve graphs first to last - 1, of those that are chosen, in spaces of at most `limit` vectors per label.
+ *
+ * scale: [nodes], c with diag(1/c) M^T diag(c) symmetric; NULL for ones. label: as in series.c.
+ * norm: [graphs], an upper bound of each spectral radius; nonnegative: whether M >= 0.
+ *
+ * Per graph: the relative residual (infinite if the graph is not certified, and then its rows are not written), the
+ * largest Ritz value `radius`, the `separation` of the excited Ritz values from the poles, and the norm `size` of the
+ * weights' coordinates. A graph whose radius times that of the automaton is below 1 is certified only if a norm or
+ * Collatz's bound proves it. Returns the largest dimension, -1 if there is no memory.
+ */
+int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *label, const automaton *a,
+                   const double *scale, int64_t limit, const double *norm, int32_t nonnegative, const double *rhs_norm,
+                   double tolerance, void *out, int32_t single, double *residual, double *radius, double *separation,
+                   double *size)
+{
+    small_graph g;
+    if (reserve(&g, b, first, last, 1))
+        return -1;
+    double *matrix = g.dense;
+    int64_t labels = a->labels, column = g.most_nodes, most_poles = round_up(a->poles, 8);
+    limit = limit < column ? limit : column;
+    size_t each = (size_t)(limit + 1) * (column + 2 + 4 * a->poles + 2 * a->stride) + 64;
+    size_t doubles = labels * each + 4 * column + 2 * most_poles + a->stride + 4 * (limit + 8) + 64;
+    char *memory = malloc(doubles * sizeof(double) + (20 + 8 * labels) * 64);
+    space *spaces = malloc(labels * sizeof(space));
+    if (memory == NULL || spaces == NULL) {
+        free(memory);
+        free(spaces);
+        free(g.memory);
+        return -1;
+    }
+    char *at = memory + (64 - (uintptr_t)memory % 64) % 64;
+    /* The vectors of all labels behind each other, and so the coordinates, so that one product makes the rows. */
+    double *all_vectors = piece(&at, labels * (limit + 1) * column * sizeof(double));
+    double *all_y = piece(&at, labels * (limit + 1) * a->stride * sizeof(double));
+    for (int64_t l = 0; l < labels; l++) {
+        spaces[l].moved = piece(&at, (limit + 1) * a->stride * sizeof(double));
+        spaces[l].alpha = piece(&at, (limit + 1) * sizeof(double));
+        spaces[l].beta = piece(&at, (limit + 1) * sizeof(double));
+        spaces[l].pivot = piece(&at, (limit + 1) * 2 * a->poles * sizeof(double));
+        spaces[l].tail = piece(&at, (limit + 1) * 2 * a->poles * sizeof(double));
+    }
+    double *x = piece(&at, column * sizeof(double)), *y = piece(&at, column * sizeof(double));
+    double *spare = piece(&at, column * sizeof(double)), *extra = piece(&at, column * sizeof(double));
+    double *zr = piece(&at, most_poles * sizeof(double)), *zi = piece(&at, most_poles * sizeof(double));
+    double *row = piece(&at, a->stride * sizeof(double));
+    double *d = piece(&at, (limit + 1) * sizeof(double)), *e = piece(&at, (limit + 1) * sizeof(double));
+    double *q = piece(&at, (limit + 1) * sizeof(double)), *along = piece(&at, (limit + 1) * sizeof(double));
+    output rows = {out, a->states, single};
+    int most_steps = 0;
+
+    for (int64_t i = first; i < last; i++) {
+        if (b->chosen && !b->chosen[i])
+            continue;
+        int empty = b->ptr[i + 1] == b->ptr[i];
+        residual[i] = empty ? 0.0 : INFINITY;
+        radius[i] = size[i] = separation[i] = 0.0;
+        if (empty)
+            continue;
+        read_graph(&g, b, i, matrix);
+        int64_t n = g.nodes, stride = g.stride, most = limit < n ? limit : n;
+        const double *c = scale ? scale + b->ptr[i] : NULL;
+        double largest_c = 1.0, total = 0.0;
+        for (int64_t v = 0; c && v < n; v++)
+            largest_c = c[v] > largest_c ? c[v] : largest_c;
+        for (int64_t l = 0; l < labels; l++) {
+            space *s = spaces + l;
+            s->vectors = all_vectors + l * (limit + 1) * stride;
+            s->y = all_y + l * (limit + 1) * a->stride;
+            memset(s->vectors, 0, stride * sizeof(double));
+            for (int64_t v = 0; v < n; v++)
+                if ((label ? label[b->ptr[i] + v] : 0) == l)
+                    s->vectors[v] = c ? 1.0 / c[v] : 1.0;
+            s->start = sqrt(dot(s->vectors, s->vectors, stride));
+            s->largest = 0.0;
+            s->steps = 0;
+            s->ended = s->start == 0.0;
+            for (int64_t v = 0; v < n && !s->ended; v++)
+                s->vectors[v] /= s->start;
+            total += s->start * s->start;
+        }
+        double goal = tolerance, found = INFINITY, nearest = INFINITY, top = 0.0, norms = 0.0;
+        for (int turn = 0; turn < 8; turn++, goal *= 0.1) {
+            int more = 0;
+            double inside = 0.0, outside = 0.0;
+            norms = 0.0;
+            for (int64_t l = 0; l < labels; l++) {
+                space *s = spaces + l;
+                double left = s->steps && !s->ended ? eliminate(s, a, s->steps - 1) : INFINITY;
+                while (!s->ended && s->steps < most && !(left <= goal)) {
+                    lanczos_step(s, &g, c, along, spare);
+                    left = eliminate(s, a, s->steps - 1);
+                }
+                more |= !s->ended && s->steps < most;
+                if (s->steps == 0)
+                    continue;
+                memset(zr, 0, a->poles * sizeof(double));
+                memset(zi, 0, a->poles * sizeof(double));
+                inside += coordinates(s, a, l, zr, zi, row);
+                const double *tail = s->moved + (s->steps - 1) * a->stride;
+                outside += s->beta[s->steps - 1] * sqrt(dot(tail, tail, a->stride));
+                norms += dot(s->y, s->y, s->steps * a->stride);
+            }
+            found = rhs_norm[i] > 0.0 ? largest_c * (sqrt(inside) + outside) / rhs_norm[i] : 0.0;
+            if (found <= tolerance) {
+                /* How near is a pole? The nearer, the smaller the residual has to be. */
+                nearest = INFINITY;
+                top = 0.0;
+                for (int64_t l = 0; l < labels; l++) {
+                    space *s = spaces + l;
+                    if (s->steps == 0)
+                        continue;
+                    memcpy(d, s->alpha, s->steps * sizeof(double));
+                    memcpy(e, s->beta, s->steps * sizeof(double));
+                    if (ritz_values(d, e, q, s->steps))
+                        nearest = 0.0;
+                    for (int64_t j = 0; j < s->steps; j++) {
+                        top = fabs(d[j]) > top ? fabs(d[j]) : top;
+                        if (!(s->start * fabs(q[j]) > EXCITED_RATIO * sqrt(total)))
+                            continue;
+                        for (int64_t p = 0; p < a->poles; p++) {
+                            double re = 1.0 - d[j] * a->re[p], im = d[j] * a->im[p];
+                            double gap = re * re + im * im;
+                            nearest = gap < nearest || gap != gap ? gap : nearest;
+                        }
+                    }
+                }
+                nearest = sqrt(nearest);
+            }
+            if (!(nearest >= MIN_SEPARATION) || found <= tolerance * (nearest < 1.0 ? nearest : 1.0) || !more)
+                break;
+        }
+        int fine = found <= tolerance && nearest >= MIN_SEPARATION && isfinite(norms);
+        if (fine && a->radius * norm[i] >= 1.0 - SINGULAR_GAP && a->radius * top < 1.0 - SINGULAR_GAP) {
+            fine = 0;
+            if (nonnegative) {
+                memset(x, 0, stride * sizeof(double));
+                for (int64_t l = 0; l < labels; l++)
+                    if (spaces[l].steps)
+                        add_top_vector(spaces + l, &g, top, x, d, q, spare);
+                for (int64_t v = 0; c && v < n; v++)
+                    x[v] *= c[v];
+                fine = a->radius * collatz(&g, x, y, extra, spare) < 1.0 - SINGULAR_GAP;
+            }
+        }
+        if (!fine)
+            continue;
+        int64_t terms = 0;
+        for (int64_t l = 0; l < labels; l++) {
+            space *s = spaces + l;
+            memmove(all_vectors + terms * stride, s->vectors, s->steps * stride * sizeof(double));
+            memmove(all_y + terms * a->stride, s->y, s->steps * a->stride * sizeof(double));
+            terms += s->steps;
+            most_steps = s->steps > most_steps ? (int)s->steps : most_steps;
+        }
+        write_product(all_vectors, stride, n, terms, all_y, a->stride, c, &rows, b->ptr[i]);
+        residual[i] = found;
+        radius[i] = top;
+        separation[i] = nearest < 1.0 ? nearest : 1.0;
+        size[i] = largest_c * sqrt(norms);
+    }
+    free(memory);
+    free(spaces);
+    free(g.memory);
+    return most_steps;
+}

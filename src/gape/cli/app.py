@@ -17,6 +17,7 @@ except ImportError as error:
 from gape import __version__, native
 from gape.cli.bench import bench
 from gape.cli.cache import cache
+from gape.cli.compare import compare
 from gape.cli.encode import encode
 from gape.cli.encodings import encodings
 from gape.cli.explore import explore
@@ -41,6 +42,7 @@ app.command()(table)
 app.command()(figure)
 app.command()(runtime)
 app.command()(expressiveness)
+app.command()(compare)
 app.add_typer(translate, name="translate")
 
 # The base class of Typer's usage errors; its module depends on Typer's version.

@@ -116,7 +116,7 @@ def timed(work: Workload, comparison: Comparison, baseline_seconds: float = BASE
             warnings.simplefilter("ignore", category)
         seconds = run_times(MAX_REPEATS, lambda: comparison.ours(work.graph()))
         certificate = _certificate(comparison, work)
-        pace, sample = _time_baseline(work, baseline, baseline_seconds)
+        pace, sample = time_baseline(work, baseline, baseline_seconds)
         compared = sample[:COMPARED_GRAPHS]
         agree = sum(_agrees(comparison, graph) for graph in compared)
     return Timing(
@@ -150,7 +150,7 @@ def _agrees(comparison: Comparison, graph: Any) -> bool:
     return baseline.agrees(ours.matrices()[0] if isinstance(ours, Pairs) else ours, theirs)
 
 
-def _time_baseline(work: Workload, baseline: Baseline, seconds: float) -> tuple[float, list[Any]]:
+def time_baseline(work: Workload, baseline: Baseline, seconds: float) -> tuple[float, list[Any]]:
     """Return the baseline's seconds per graph, and the graphs that they were measured on."""
     from threadpoolctl import threadpool_limits
 

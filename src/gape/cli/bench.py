@@ -23,7 +23,8 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="TASK",
-            help="cycles, cycles-v, csl, zinc, planar, pattern, cluster, pcqm4mv2, qm9-20k, directed-cycles. "
+            help="cycles, cycles-v, csl, zinc, planar, pattern, cluster, pcqm4mv2, qm9-20k, directed-cycles, "
+            "typed-walks, diamonds. "
             "The generated ones need no data.",
         ),
     ] = None,

@@ -21,7 +21,8 @@ from gape.graph.graph import Graph
 from gape.graph.single import single_matrix
 from gape.graph.validate import check_nonnegative
 from gape.graph.walk_matrix import SMALLEST_DEGREE, check_range
-from gape.linalg.eigenpairs import canonical_basis, dense_eigenpairs, fix_signs, signs, sparse_eigenpairs
+from gape.linalg.eigenpairs import canonical_basis, dense_eigenpairs, fix_signs, signs
+from gape.linalg.lanczos import sparse_eigenpairs
 
 LaplacianName = Literal["normalized", "combinatorial"]
 NullVectors = Literal["omit", "components"]

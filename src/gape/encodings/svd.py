@@ -13,7 +13,8 @@ from gape._internal.validation import check_at_least
 from gape.encodings.base import NodeEncoding
 from gape.graph.batching import blocks, check_memory, scatter_rows
 from gape.graph.graph import Graph
-from gape.linalg.eigenpairs import fix_signs, sparse_singular_vectors
+from gape.linalg.eigenpairs import fix_signs
+from gape.linalg.lanczos import sparse_singular_vectors
 
 # Largest graph for a dense decomposition, and the largest share of the singular vectors for a sparse one.
 MAX_DENSE_NODES = 512

@@ -12,6 +12,8 @@ from gape._internal.validation import seed_number, whole_number
 from gape.io.edge_chunks import EdgeChunk
 
 BLOCK_EDGES = 1 << 20
+# Edges drawn together: their arrays stay in the cache.
+PIECE_EDGES = 1 << 16
 # Two levels of the recursion are drawn with 16 random bits, so four draws with one hash.
 DRAWS_PER_HASH = 4
 _GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -65,7 +67,8 @@ class RMAT:
         """Yield the edges in blocks, without the first ``skip`` blocks."""
         for first in range(skip * BLOCK_EDGES, self.edges, BLOCK_EDGES):
             last = min(first + BLOCK_EDGES, self.edges)
-            keys = self._keys(first, last)
+            pieces = range(first, last, PIECE_EDGES)
+            keys = np.concatenate([self._keys(piece, min(piece + PIECE_EDGES, last)) for piece in pieces])
             source, target = keys >> np.uint64(32), keys & np.uint64(0xFFFFFFFF)
             if self.shuffle:
                 source, target = self._renumbered(source), self._renumbered(target)

@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 # Two test processes with one BLAS thread each beat one process with two.
 ONE    := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: install test test-slow test-search test-wheel lint bench results runtime format clean
+.PHONY: install install-browser test test-browser test-slow test-search test-wheel lint bench results runtime format clean
 
 install: $(STAMP)
 
@@ -29,6 +29,19 @@ test-slow: $(STAMP)
 # Property tests on new random examples (`make test` draws the same ones every time).
 test-search: $(STAMP)
 	$(ONE) $(BIN)/pytest -n 2 --hypothesis-profile=search
+
+# Chromium, from the system or by apt if we may install it, and Playwright, which drives it.
+BROWSER := $(VENV)/.browser
+install-browser: $(BROWSER)
+
+$(BROWSER): $(STAMP)
+	test -n "$$CHROMIUM" || command -v chromium > /dev/null || { test "$$(id -u)" = 0 && apt-get update -q && apt-get install -y -q --no-install-recommends chromium; }
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt playwright
+	touch $@
+
+# The explorer in Chromium: pictures, links, sliders against Python, no requests.
+test-browser: $(BROWSER)
+	$(ONE) $(BIN)/pytest -m browser -s tests/explorer/test_browser.py
 
 # Builds the wheel, installs it alone into an empty environment and uses it there.
 test-wheel: $(STAMP)

@@ -43,6 +43,8 @@ def main() -> None:
         (wheel,) = (work / "dist").glob("*.whl")
         names = zipfile.ZipFile(wheel).namelist()
         assert "gape/py.typed" in names, "py.typed is missing, so the wheel would lose its types"
+        for asset in ("explorer/assets/page.html", "explorer/assets/gallery.json", "_internal/assets/style.css"):
+            assert f"gape/{asset}" in names, f"{asset} is missing, so the wheel would have no explorer"
         assert not [name for name in names if name.startswith("tests")], "the tests are in the wheel"
         print(f"{wheel.name}: {len(names)} files, {wheel.stat().st_size / 1024:.0f} kB", flush=True)
 

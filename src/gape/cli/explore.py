@@ -21,7 +21,7 @@ def explore(
         typer.Option("--encoding", "-e", help="Encoding to show beside GAPE; may be repeated, see `gape encodings`."),
     ] = None,
     states: Annotated[int, typer.Option(help="States of the automaton shown first.")] = 16,
-    damping: Annotated[float, typer.Option(help="Its damping, relative to 1/ρ(A).")] = 0.5,
+    damping: Annotated[float, typer.Option(help="Its damping, relative to 1/ρ(A).")] = 0.9,
     seed: Annotated[int, typer.Option(help="Its seed, 0 to 99.")] = 0,
     undirected: Annotated[bool, typer.Option("--undirected", help="Take every edge in both directions.")] = False,
     graph: Annotated[str | None, typer.Option(help="Name of one graph, if the file has several.")] = None,

@@ -35,7 +35,7 @@ class View:
     encoding: str = "gape"
     automaton: Literal["random", "sinusoidal"] = "random"
     matrix: str = "adjacency"
-    damping: float = 0.5
+    damping: float = 0.9
     states: int = 16
     seed: int = 0
     readout: str = "node"

@@ -181,7 +181,7 @@ def citations() -> Example:
         "Citations",
         "140 papers of arXiv's hep-ph; edges run from a paper to those it cites, and are drawn thinner towards their "
         "end. Nearly all eigenvalues are 0: citations hardly ever form cycles.",
-        views=(View(damping=0.5),),
+        views=(View(damping=0.8),),
     )
 
 

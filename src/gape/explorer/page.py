@@ -74,7 +74,7 @@ def explore(
     *,
     encodings: Mapping[str, Any] | Sequence[str] | None = None,
     states: int = 16,
-    damping: float = 0.5,
+    damping: float = 0.9,
     seed: int = 0,
     undirected: bool = False,
     graph: str | int | None = None,

@@ -233,13 +233,14 @@ function showNode() {
 
 /* ---------------------------------------------------------------- changes */
 
-let pending = false;
-/** Redraw in the next frame, however many events arrive before. */
+const pending = new Set();
+/** Do this once in the next frame, however many events ask for it before. */
 function soon(work) {
-  if (pending) return;
-  pending = true;
-  requestAnimationFrame(() => { pending = false; work(); });
+  if (!pending.size) requestAnimationFrame(() => { const works = [...pending]; pending.clear(); for (const each of works) each(); });
+  pending.add(work);
 }
+
+const refreshActive = () => refresh();
 
 function refresh(which = [state.active]) {
   for (const side of which) compute(side);
@@ -256,7 +257,7 @@ function change(settings) {
   if (view.readout === "pair" && state.selected < 0) state.selected = 0;
   if (state.eigen?.side === state.active && ("matrix" in settings || "encoding" in settings)) state.eigen = null;
   showControls();
-  soon(() => refresh());
+  soon(refreshActive);
 }
 
 function select(node) {

@@ -283,6 +283,14 @@ def test_an_encoding_can_be_added_by_its_name(dataset):
     assert torch.equal(pyg.AddEncoding("rw")(dataset[0].clone()).pe, encodings.RandomWalk()(as_graph(dataset[0])))
 
 
+def test_several_encodings_can_be_added_by_their_names(dataset):
+    found = pyg.AddEncoding("rw+lape").over(dataset)
+    expected = torch.cat([encodings.RandomWalk()(as_graph(dataset[2])), encodings.Laplacian()(as_graph(dataset[2]))], 1)
+    torch.testing.assert_close(found[2].pe, expected, rtol=1e-5, atol=1e-6)
+    pairs = pyg.AddEncoding("rrwp+spd")(dataset[0]).pe
+    assert pairs.shape == (dataset[0].num_nodes ** 2, 22)
+
+
 def test_any_encoding_can_be_added_under_any_name(dataset):
     transform = pyg.AddEncoding(encodings.GAPE(states=3, readout="closed"), attr_name="loops")
     assert transform(dataset[0]).loops.shape == (dataset[0].num_nodes, 3)

@@ -96,6 +96,12 @@ def test_what_needs_another_matrix_is_decomposed_by_itself(monkeypatch):
     assert len(calls) == 2
 
 
+def test_graphs_that_one_part_refuses_are_refused_before_work(monkeypatch):
+    monkeypatch.setattr(RandomWalk, "compute", lambda *_: pytest.fail("work was begun"))
+    with pytest.raises(ValueError, match="Laplacian needs undirected graphs"):
+        make("rw+lape")(Graph.from_edges([(0, 1)]))
+
+
 def test_names_and_settings_of_the_parts():
     assert is_name("rw+gape-rooted")
     assert not is_name("rw+none")

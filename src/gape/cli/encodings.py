@@ -25,7 +25,9 @@ def encodings(
             console.print(table)
     else:
         console.print(_overview())
-        console.print("For the settings of one encoding: gape encodings NAME", highlight=False)
+        console.print(
+            "For the settings of one encoding: gape encodings NAME; several side by side: NAME+NAME", highlight=False
+        )
 
 
 def _overview() -> Table:

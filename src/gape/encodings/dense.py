@@ -93,5 +93,7 @@ def _check_memory(encoding: DenseEncoding, graph: Graph) -> None:
         encoding.memory,
         8 * copies * largest**2 + pairs * encoding.channels * encoding.dtype.itemsize * encoding.pairwise,
         f"{name} on {pairs} pairs of nodes" if encoding.pairwise else f"{name} on a graph of {largest} nodes",
-        "encode fewer graphs at a time, or raise memory" if encoding.pairwise else "raise memory to allow it",
+        "encode fewer graphs at a time, or raise memory"
+        if encoding.pairwise
+        else "raise memory, or use 'gape' or 'lape', whose cost grows with the edges",
     )

@@ -73,6 +73,11 @@ class Mix(Encoding):
         return self.parts[0].pairwise
 
     def compute(self, graph: Graph) -> Tensor | Pairs:
+        for part in self.parts:
+            # Before any work: graphs that a later part refuses.
+            spectral = as_spectral(part)
+            if spectral is not None:
+                spectral.matrix.check(graph)
         found: dict[int, Tensor | Pairs] = {}
         for group in self._groups():
             together = compute_spectral(list(group.values()), graph)

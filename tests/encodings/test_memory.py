@@ -17,6 +17,20 @@ CASES = [
     # One table for all of them would have ten times the entries that are asked for.
     ("ShortestPath()", "[10] * 2000 + [2000]"),
     ("ShortestPath()", "[500, 10, 10] * 40"),
+    ("HeatKernel(symmetrize=True)", "[800]"),
+    ("HeatKernel((1, 2, 3), symmetrize=True, readout='pair')", "[800]"),
+    ("EffectiveResistance(symmetrize=True)", "[800]"),
+    ("EffectiveResistance(symmetrize=True, readout='node')", "[800]"),
+    ("Electrostatic(symmetrize=True)", "[800]"),
+    ("Communicability()", "[800]"),
+    ("Communicability(readout='pair')", "[800]"),
+    ("RelativeRandomWalk(8)", "[800]"),
+    ("RelativeRandomWalk(20, readout='closed')", "[800]"),
+    ("SingularVectors(300)", "[800]"),
+    ("MagneticLaplacian()", "[800]"),
+    ("MagneticLaplacian(400)", "[800]"),
+    ("WalkProfile(3, readout='closed')", "[800]"),
+    ("WalkProfile(3, readout='pair')", "[800]"),
     *[
         (f"GAPE({states}, damping={damping}, relative=False, readout={readout!r})", "[800]")
         for readout in ("closed", "pair")

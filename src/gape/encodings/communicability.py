@@ -64,6 +64,10 @@ class Communicability(DenseEncoding):
     def channels(self) -> int:
         return len(self.betas)
 
+    @property
+    def matrices(self) -> int:
+        return 18 + 2 * self.channels
+
     def compute(self, graph: Graph) -> Tensor | Pairs:
         if not self.relative:
             self._check_radius(spectral_radii(graph, "adjacency"))

@@ -48,6 +48,11 @@ class DenseEncoding(Encoding):
     def channels(self) -> int:
         """Number of features per node or pair."""
 
+    @property
+    @abstractmethod
+    def matrices(self) -> int:
+        """Number of float64 matrices of the largest graph that :meth:`features` holds at its peak, as measured."""
+
     @abstractmethod
     def features(self, part: Graph) -> Iterator[tuple[Block, Tensor]]:
         """Yield the blocks of a part of the batch with ``[B, n, channels]``, or ``[B, n, n, channels]`` for pairs."""
@@ -78,7 +83,8 @@ def compute_blocks(encodings: Sequence[DenseEncoding], graph: Graph, features: B
                     scatter_rows(out, block, values)
         return outputs
 
-    columns = [torch.cat(values) for values in zip(*map_threads(compute, dense_parts(graph)), strict=True)]
+    found = map_threads(compute, dense_parts(graph))
+    columns = found[0] if len(found) == 1 else [torch.cat(values) for values in zip(*found, strict=True)]
     return [
         Pairs(values, graph.sizes) if encoding.pairwise else values
         for encoding, values in zip(encodings, columns, strict=True)
@@ -87,11 +93,10 @@ def compute_blocks(encodings: Sequence[DenseEncoding], graph: Graph, features: B
 
 def _check_memory(encoding: DenseEncoding, graph: Graph) -> None:
     largest, pairs = int(graph.sizes.max()) if graph.num_graphs else 0, int(graph.sizes.square().sum())
-    copies = encoding.channels + 4 if encoding.pairwise else 6
     name = type(encoding).__name__
     check_memory(
         encoding.memory,
-        8 * copies * largest**2 + pairs * encoding.channels * encoding.dtype.itemsize * encoding.pairwise,
+        8 * encoding.matrices * largest**2 + pairs * encoding.channels * encoding.dtype.itemsize * encoding.pairwise,
         f"{name} on {pairs} pairs of nodes" if encoding.pairwise else f"{name} on a graph of {largest} nodes",
         "encode fewer graphs at a time, or raise memory"
         if encoding.pairwise

@@ -47,6 +47,10 @@ class Electrostatic(SpectralEncoding):
         return 1 if self.pairwise else 10
 
     @property
+    def matrices(self) -> int:
+        return 20
+
+    @property
     def matrix(self) -> LaplacianMatrix:
         return LaplacianMatrix("normalized", self.symmetrize, "Electrostatic")
 

@@ -54,6 +54,10 @@ class HeatKernel(SpectralEncoding):
         return len(self.times)
 
     @property
+    def matrices(self) -> int:
+        return 8 + 2 * self.channels if self.pairwise else 8
+
+    @property
     def matrix(self) -> LaplacianMatrix:
         return LaplacianMatrix(self.laplacian, self.symmetrize, "HeatKernel")
 

@@ -74,7 +74,7 @@ class MagneticLaplacian(NodeEncoding):
         matrix.check(graph)
         largest = int(graph.sizes.max()) if graph.num_graphs else 0
         what = f"MagneticLaplacian on a graph of {largest} nodes"
-        check_memory(self.memory, 5 * 16 * largest**2, what, "raise memory, or use 'walk-profile' on large graphs")
+        check_memory(self.memory, 9 * 16 * largest**2, what, "raise memory, or use 'walk-profile' on large graphs")
         shapes = [(graph.num_graphs, self.vectors), (graph.num_nodes, self.vectors)]
         found = [
             Eigenpairs(

@@ -51,6 +51,13 @@ class RelativeRandomWalk(DenseEncoding):
     def channels(self) -> int:
         return self.length
 
+    @property
+    def matrices(self) -> int:
+        if self.pairwise:
+            return 2 * self.length + 6
+        powers = PowerDiagonals(max(self.length - 1, 1), torch.float64)
+        return powers.baby + powers.giant + 5
+
     def features(self, part: Graph) -> Iterator[tuple[Block, Tensor]]:
         for block in blocks(part.walk("random_walk")):
             yield block, self._powers(block.matrices) if self.pairwise else self._diagonals(block.matrices)

@@ -50,6 +50,10 @@ class EffectiveResistance(SpectralEncoding):
         return 1
 
     @property
+    def matrices(self) -> int:
+        return 16
+
+    @property
     def matrix(self) -> LaplacianMatrix:
         return LaplacianMatrix("normalized", self.symmetrize, "EffectiveResistance")
 

@@ -139,6 +139,10 @@ class _Eigenvectors(SpectralEncoding):
         return self.encoding.vectors
 
     @property
+    def matrices(self) -> int:
+        return 8
+
+    @property
     def matrix(self) -> LaplacianMatrix:
         return LaplacianMatrix(self.encoding.laplacian, self.encoding.symmetrize, "Laplacian")
 

@@ -67,7 +67,7 @@ class SingularVectors(NodeEncoding):
             return self._scaled(*(torch.from_numpy(each).unsqueeze(0) for each in found))[0].to(graph.device)
         largest = int(graph.sizes.max()) if graph.num_graphs else 0
         what = f"SingularVectors on a graph of {largest} nodes"
-        check_memory(self.memory, 6 * 8 * largest**2, what, "lower rank to a third of the nodes, or raise memory")
+        check_memory(self.memory, 10 * 8 * largest**2, what, "lower rank to a third of the nodes, or raise memory")
         for block in blocks(graph.walk("adjacency")):
             left, values, right = torch.linalg.svd(block.matrices)
             scatter_rows(out, block, self._scaled(left, values, right.mT))

@@ -65,6 +65,10 @@ class WalkProfile(DenseEncoding):
         return len(self.steps)
 
     @property
+    def matrices(self) -> int:
+        return 2 * self.length + 12 + (2 * self.channels if self.pairwise else 0)
+
+    @property
     def automaton(self) -> Automaton:
         """The automaton with one state per feature and the letters forward (edge type 0) and backward (1)."""
         place = {pair: state for state, pair in enumerate(self.steps)}
@@ -99,7 +103,7 @@ class WalkProfile(DenseEncoding):
                 for i, walks in enumerate(last):
                     longer[i + 1] = longer[i + 1] + walks @ forward
                 last = longer
-            found += last if self.pairwise else [walks.diagonal(dim1=-2, dim2=-1) for walks in last]
+            found += last if self.pairwise else [walks.diagonal(dim1=-2, dim2=-1).clone() for walks in last]
         return torch.stack(found, -1)
 
 

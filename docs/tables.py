@@ -20,7 +20,7 @@ PAGES = (
     ROOT / "README.md",
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("results", "differences", "ablations", "learned", "speed", "translation")
+        for name in ("results", "differences", "ablations", "learned", "speed", "translation", "expressiveness")
     ),
 )
 END = "<!-- end of table -->"

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from gape.experiments.report.table import Table
 
 
+# Options for rows, columns and settings that tables of other things than graph tasks take.
+_OPTIONS = {"graph-runtime": ("--encoding",), "translation": (), "expressiveness": ("--encoding", "--task")}
+
+
 @needs("bench")
 def table(
     name: Annotated[
@@ -21,7 +25,8 @@ def table(
         typer.Argument(
             metavar="NAME",
             help="graph-performance, rw-ppr-graph, k-study, graph-runtime or translation; ours: learned, ablation, "
-            "ablation-typed, scaling, damping, directed, sizes, node-order.",
+            "ablation-typed, rooted, scaling, damping, directed, diamonds, typed, pairs, sizes, node-order, "
+            "expressiveness.",
         ),
     ] = "graph-performance",
     format_: Annotated[
@@ -83,10 +88,9 @@ def table(
         )
     if measure and name != "graph-runtime":
         raise ValueError(f"--measure is for graph-runtime, got {name}; its figures come from training")
-    if name in ("graph-runtime", "translation"):
+    if name in _OPTIONS:
         for option, given in (("--task", task), ("--encoding", encoding), ("--set", set_)):
-            taken = {"--encoding", *(["--task"] if measure else [])} if name == "graph-runtime" else set()
-            if given and option not in taken:
+            if given and option not in _OPTIONS[name] and not (measure and option == "--task"):
                 raise ValueError(f"{option} is for tables of graph tasks, got {name}")
         if plot is not None:
             raise ValueError(f"--plot draws tables of graph tasks, such as graph-performance, and {name} is none")
@@ -101,6 +105,10 @@ def table(
         from gape.experiments.translation.results import translation_table
 
         made = translation_table(read_translations(results / "translation.jsonl"))
+    elif name == "expressiveness":
+        from gape.experiments.expressiveness.render import stored_table
+
+        made = stored_table(results, encoding.split(",") if encoding else None, task.split(",") if task else None)
     else:
         made = _of_training(
             name,

@@ -6,14 +6,18 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 
 from gape.experiments.expressiveness.comparison import Separation
+from gape.experiments.report.table import Entry, Table
 
 FORMATS = ("text", "markdown", "csv", "json")
+#: The stored counts, in the folder of results.
+FILE = "expressiveness.json"
 #: Names in tables of what is compared.
 TITLES = {
     "1-WL": "1-WL",
@@ -53,7 +57,8 @@ def render(separations: Sequence[Separation], categories: Sequence[str], format_
     totals["all"] = len(categories)
     rows = [(one, one.counts(categories)) for one in separations]
     if format_ == "json":
-        return json.dumps([_record(one, counts) for one, counts in rows], indent=1, ensure_ascii=False) + "\n"
+        records = [_record(one, counts) | {"pairs": totals} for one, counts in rows]
+        return "[\n" + ",\n".join(json.dumps(record, ensure_ascii=False) for record in records) + "\n]\n"
     heading = ["method", *totals, "certainty", "seconds"]
     lines: list[list[Any]] = [
         [_title(one), *counts.values(), one.certainty, f"{one.seconds:.1f}"] for one, counts in rows
@@ -69,6 +74,32 @@ def render(separations: Sequence[Separation], categories: Sequence[str], format_
         return "".join(f"| {' | '.join(map(str, line))} |\n" for line in shown)
     short = ["method", *(f"{_SHORT.get(name, name)}\n{count}" for name, count in totals.items()), "certainty", "s"]
     return _framed(short, lines)
+
+
+def stored_table(results: Path, methods: Sequence[str] | None = None, categories: Sequence[str] | None = None) -> Table:
+    """Build a table of the counts stored in ``expressiveness.json``, of all or some methods and categories."""
+    path = results / FILE
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no {path}; write it with `gape expressiveness --format json -o {path}`")
+    records = {record["method"]: record for record in json.loads(path.read_text(encoding="utf-8"))}
+    pairs = next(iter(records.values()))["pairs"]
+    rows, columns = (
+        list(known if chosen is None else chosen) for known, chosen in ((records, methods), (pairs, categories))
+    )
+    for name, known in (*((row, records) for row in rows), *((column, pairs) for column in columns)):
+        if name not in known:
+            raise ValueError(f"{path} has no {name!r}; it has {', '.join(known)}")
+    figures = {row: tuple(str(records[row][column]) for column in columns) for row in rows}
+    return Table(
+        name="expressiveness",
+        title="Pairs of graphs of BREC that are told apart",
+        columns=tuple(f"{column} {pairs[column]}" for column in columns),
+        lines=tuple(
+            (records[row]["title"], records[row]["certainty"], tuple(map(Entry, figures[row]))) for row in rows
+        ),
+        notes=(),
+        brief=tuple((records[row]["title"].removesuffix(", all lengths"), figures[row]) for row in rows),
+    )
 
 
 def check_format(format_: str) -> None:
@@ -92,7 +123,7 @@ def _record(one: Separation, counts: dict[str, int]) -> dict[str, Any]:
 
 
 def _framed(heading: Sequence[str], lines: Sequence[Sequence[Any]]) -> str:
-    table = Table(padding=(0, 0, 0, 1))
+    table = RichTable(padding=(0, 0, 0, 1))
     for place, name in enumerate(heading):
         words = place in (0, len(heading) - 2)
         table.add_column(name, justify="left" if words else "right", no_wrap=not words)

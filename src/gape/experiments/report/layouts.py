@@ -9,6 +9,9 @@ from gape.experiments.graph_tasks.protocol import TASKS
 from gape.experiments.graph_tasks.registry import ROWS, find_row
 from gape.experiments.report.paper import paper_results
 
+#: Tables of other things than graph tasks.
+OTHER_TABLES = ("graph-runtime", "translation", "expressiveness")
+
 
 @dataclass(frozen=True)
 class TaskColumn:
@@ -70,9 +73,7 @@ def layout(name: str, tasks: Sequence[str] | None = None, encodings: Sequence[st
         ValueError: there is no table 'speed'; there are graph-performance, rw-ppr-graph, k-study, learned, ...
     """
     if name not in _TABLES:
-        raise ValueError(
-            f"there is no table {name!r}; there are {', '.join([*table_names(), 'graph-runtime', 'translation'])}"
-        )
+        raise ValueError(f"there is no table {name!r}; there are {', '.join([*table_names(), *OTHER_TABLES])}")
     whole = _TABLES[name]
     columns = whole.columns
     if tasks is not None:
@@ -115,6 +116,7 @@ def _paper_table(name: str, title: str, rows: tuple[EncodingRow, ...]) -> Layout
 _FIGURES = "test figures, mean ± standard deviation over seeds"
 _RELATIVE = {"encoding.damping": "0.8", "encoding.relative": "true"}
 _WHITENED = {"encoding.learn": "false", "encoding.scaling": "whitened"}
+_WHITE_FLOAT64 = {"encoding.dtype": "float64", "scaling": "whitened"}
 _SUMMED = {"encoding.length": "none", "encoding.states": "80", "encoding.damping": "0.9"}
 _WITHOUT_TYPES = ("csl", "cycles", "cycles-v")
 _SHORT_SCHEDULE = {"patience": "3", "min_lr": "2e-05"}
@@ -187,7 +189,8 @@ _TABLES: Mapping[str, Layout] = {
             EncodingRow("RW, 20 steps, scaled", "rw", {"encoding.length": "20", "scaling": "fixed"}),
             EncodingRow("RW, 20 steps, whitened", "rw", {"encoding.length": "20", "scaling": "whitened"}),
             *_encoding_rows("gape"),
-            EncodingRow("GAPE in float64, whitened", "gape", {"encoding.dtype": "float64", "scaling": "whitened"}),
+            EncodingRow("GAPE in float64, whitened", "gape", _WHITE_FLOAT64),
+            EncodingRow("closed, whitened, not learned", "gape-learned-closed", _WHITENED),
         ),
         _task_columns("zinc", "csl", "cycles", "cycles-v"),
     ),
@@ -211,6 +214,29 @@ _TABLES: Mapping[str, Layout] = {
             TaskColumn("directed", "directed-cycles"),
             TaskColumn("symmetrised", "directed-cycles", {"data.symmetrized": "true"}),
         ),
+    ),
+    "rooted": Layout(
+        f"Rooted automata beside random walks, whitened: {_FIGURES}",
+        (
+            EncodingRow("RW", "rw", {"scaling": "whitened"}),
+            EncodingRow("RW copied to 68 features", "rw", {"scaling": "whitened", "width": "68"}),
+            EncodingRow("PPRP", "pprp", {"scaling": "whitened"}),
+            EncodingRow("closed, learned", "gape-learned-closed"),
+            EncodingRow("closed, not learned", "gape-learned-closed", _WHITENED),
+            EncodingRow("pair bias + RW", "gape-learned-pair-rw", {"scaling": "whitened"}),
+            EncodingRow("rooted", "gape-rooted", _WHITE_FLOAT64),
+            EncodingRow("RW + rooted", "rw+gape-rooted", _WHITE_FLOAT64),
+        ),
+        (TaskColumn("ZINC, short schedule", "zinc", _SHORT_SCHEDULE), *_task_columns("zinc")),
+    ),
+    "pairs": Layout(
+        f"Pair runs as attention bias between neighbours: {_FIGURES}",
+        (
+            *_encoding_rows("none", "gape-learned-pair"),
+            EncodingRow("RW, 20 steps", "rw", {"encoding.length": "20"}),
+            *_encoding_rows("gape-learned-pair-rw"),
+        ),
+        _task_columns("csl", "cycles-v"),
     ),
     "typed": Layout(
         f"Does a closed walk spell a word of edge types? {_FIGURES}",

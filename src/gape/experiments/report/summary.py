@@ -22,8 +22,8 @@ MIN_SEEDS = 3
 def best(figures: Mapping[Key, Sequence[float]], *, larger: bool) -> set[Key]:
     """Return the keys whose values are best on average, or not significantly worse (two-sided t-test, p = 0.05).
 
-    Samples without variance differ if their values do. One or two values are not tested: they are among the best only
-    if no mean is better.
+    Samples without variance differ if their values do. One or two values decide nothing: such keys are never among the
+    best, and if one of them has the best mean, no key is.
 
     Args:
         figures: the values of each key, one per seed.
@@ -32,14 +32,18 @@ def best(figures: Mapping[Key, Sequence[float]], *, larger: bool) -> set[Key]:
     Example:
         >>> sorted(best({"a": [1.0, 2.0, 3.0], "b": [2.0, 3.0, 4.0], "c": [-9.0, -9.1, -9.2]}, larger=True))
         ['a', 'b']
+        >>> best({"a": [1.0, 2.0, 3.0], "d": [9.0]}, larger=True)
+        set()
     """
     means = {key: float(np.mean(values)) for key, values in figures.items() if len(values)}
     if not means:
         return set()
     top = max(means.values()) if larger else min(means.values())
-    leader = next(key for key, mean in means.items() if mean == top)
-    tested = {key for key in means if min(len(figures[key]), len(figures[leader])) >= MIN_SEEDS}
-    return {key for key in means if means[key] == top or (key in tested and not differ(figures[key], figures[leader]))}
+    leaders = [key for key, mean in means.items() if mean == top]
+    if any(len(figures[key]) < MIN_SEEDS for key in leaders):
+        return set()
+    tested = {key for key in means if len(figures[key]) >= MIN_SEEDS}
+    return {key for key in tested if not differ(figures[key], figures[leaders[0]])}
 
 
 def differ(one: Sequence[float], other: Sequence[float]) -> bool:

@@ -260,8 +260,8 @@ def _notes(
 ) -> tuple[str, ...]:
     tasks = {column.task for column in what.columns}
     notes = [
-        "Bold: the best of its column and, of rows with three seeds or more, what a t-test (p = 0.05) does not tell "
-        "from it, separately for each rule. One or two seeds say nothing about small differences.",
+        "Bold: the best of its column and what a t-test (p = 0.05) does not tell from it, for each rule, if it has "
+        "three seeds or more. One or two seeds say nothing about small differences.",
         "[n]: number of seeds where it is not four. Best validation: metric over the whole test set; last epoch: as "
         "published, which for ↓ and for classes of nodes is a mean over batches; so are the authors' logs.",
     ]

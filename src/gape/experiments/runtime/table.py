@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.console import Console
@@ -88,30 +89,30 @@ def runtime_table(results: Path, encodings: Sequence[str] | None = None) -> Tabl
         measured = [found.get((name, encoding, k)) for name in SIZES]
         lines.append((title, "ours", tuple(_entry(line) for line in measured)))
         lines.append((title, f"{baseline}, graph by graph", tuple(_baseline_entry(line) for line in measured)))
-        brief.append((title, tuple(_at_best(line) for line in measured)))
+        brief.append((title, tuple(_mean_and_best(line) for line in measured)))
         paper = [printed("graph-runtime", find_row(encoding).title, name) for name in SIZES] if k == PAPER_K else []
         if any(paper):
             lines.append((title, PAPER, tuple(Entry(f"{value:.2f}") for value in paper)))
     notes = [
-        "Ours: mean ± standard deviation of the runs, [n]: how many where not four. The other way: its best, on a "
-        "sample of the graphs, scaled up; in brackets how many times faster ours is at its best, and on how many of "
-        "the graphs compared both give the same. Ours has the threads that are stated; the other way is one process "
-        "whose matrix products have as many of them as suit it best. Paper: 8-core Ryzen 7 3700X; another machine, so "
-        "compare rows.",
+        "Ours: mean ± standard deviation of the runs, [n]: how many where not four; after the semicolon the best. The "
+        "other way: its best, on a sample of the graphs, scaled up; in brackets how many times faster ours is at its "
+        "best, and on how many of the graphs compared both give the same. Ours has the threads that are stated; the "
+        "other way is one process whose matrix products have as many of them as suit it best. Paper: 8-core Ryzen 7 "
+        "3700X; another machine, so compare rows.",
         AGREE,
     ]
     for name in SIZES:
         if (line := next((line for line in found.values() if line["runtime"] == name), None)) is not None:
             notes.append(f"{name}: {line['graphs']:,} graphs, {line['data']}, {line['threads']} threads.")
     columns = tuple(f"{name} ↓" for name in SIZES)
-    return Table("graph-runtime", "Seconds to encode a data set", columns, tuple(lines), tuple(notes), tuple(brief))
+    return Table("graph-runtime", "Seconds to encode a dataset", columns, tuple(lines), tuple(notes), tuple(brief))
 
 
 def _entry(line: dict[str, Any] | None) -> Entry:
     if line is None:
         return Entry(MISSING)
     summary = Summary(tuple(line["seconds"]), 3)
-    return Entry(str(summary), summary=summary)
+    return Entry(f"{summary}; {min(summary.values):.3f}", summary=summary)
 
 
 def _baseline_entry(line: dict[str, Any] | None) -> Entry:
@@ -126,13 +127,13 @@ def _ratio(line: dict[str, Any]) -> str:
     return f"{ratio:.{0 if ratio >= 10 else 1}f}×"
 
 
-def _at_best(line: dict[str, Any] | None) -> str:
-    """Format our fastest repetition and the factor.
+def _mean_and_best(line: dict[str, Any] | None) -> str:
+    """Format the mean and the fastest of our repetitions, and the factor at best.
 
-    >>> _at_best({"seconds": [0.0479, 0.06], "other": 5.56}), _at_best({"seconds": [24.2], "other": None})
-    ('0.048 s, **116×**', '24 s')
+    >>> _mean_and_best({"seconds": [0.0479, 0.06], "other": 5.56}), _mean_and_best({"seconds": [24.2], "other": None})
+    ('0.054 / 0.048, 116×', '24 / 24')
     """
     if line is None:
         return MISSING
-    seconds = f"{min(line['seconds']):#.2g}".rstrip(".")
-    return f"{seconds} s" if line["other"] is None else f"{seconds} s, **{_ratio(line)}**"
+    mean, best = (f"{value:#.2g}".rstrip(".") for value in (fmean(line["seconds"]), min(line["seconds"])))
+    return f"{mean} / {best}" + ("" if line["other"] is None else f", {_ratio(line)}")

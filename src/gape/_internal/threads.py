@@ -1,7 +1,8 @@
-"""A thread pool for independent pieces of tensor work."""
+"""Threads: a pool for independent pieces of tensor work, and how many others use."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +37,22 @@ def one_torch_thread() -> Iterator[None]:
     finally:
         _reserved.threads = outer
         torch.set_num_threads(before)
+
+
+@contextmanager
+def one_thread_per_process() -> Iterator[None]:
+    """Let processes started meanwhile compute with one thread each."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:

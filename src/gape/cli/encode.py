@@ -14,6 +14,7 @@ import typer
 from gape.cli.options import complete_encoding, option_name
 
 _LARGE = "One graph larger than memory"
+_MANY = "Many files, or many graphs"
 
 
 class Precision(Enum):
@@ -40,7 +41,8 @@ def encode(
             "--output",
             "-o",
             metavar="FILE",
-            help="Output file: .parquet, .csv, .tsv, .csv.gz, .npz, .npy or .pt; `-` for csv on standard output.",
+            help="Output file: .parquet, .csv, .tsv, .csv.gz, .npz, .npy or .pt; `-` for csv on standard output. "
+            "A folder for many inputs.",
         ),
     ],
     encoding: Annotated[
@@ -84,6 +86,30 @@ def encode(
     vectors: Annotated[
         Precision, typer.Option(help="Walk counts; float32 halves the memory.", rich_help_panel=_LARGE)
     ] = Precision.float64,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Encode files and folders shard by shard in N processes (0: in this one); --output is a folder. "
+            "Default: one per processor. Resumes.",
+            rich_help_panel=_MANY,
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Encode shards on the workers of a Dask scheduler: tcp://HOST:8786.",
+            rich_help_panel=_MANY,
+        ),
+    ] = None,
+    text_names: Annotated[
+        bool,
+        typer.Option(
+            "--text-names", help="Write names as text, also where they are whole numbers.", rich_help_panel=_MANY
+        ),
+    ] = False,
 ) -> None:
     """Encode the nodes of graphs. The settings of the encoding are options: --states 32 --damping 0.9.
 
@@ -124,14 +150,37 @@ def encode(
                 f"`gape encodings {encoding}`), and for the rest see `gape encode --help`"
                 f"{did_you_mean(option_name(name), [*options.values(), *command])}"
             )
-    if len(files) != 1:
-        raise ValueError(f"expected one input file, got {' '.join(files) or 'none'}; see `gape encode --help`")
+    many = workers is not None or scheduler is not None or any(Path(file).is_dir() for file in files)
+    many = many or (len(files) > 1 and not output.suffix)
+    if not files or (len(files) > 1 and not many):
+        raise ValueError(
+            f"expected one input file, got {' '.join(files) or 'none'}; several go to a folder: --output FOLDER"
+        )
+    if text_names and not many:
+        raise ValueError("--text-names is for many files or graphs: give --workers N and a folder to --output")
     notes = []
     if seed is not None:
         seeds = [setting.name for setting in known if setting.name.rpartition(".")[2] == "seed"]
         settings.update({name: str(seed) for name in seeds if name not in settings})
         if not seeds:
             notes.append(f"{encoding} draws no random numbers, so --seed changes nothing")
+    if many:
+        from gape.cli.encode_shards import encode_many
+
+        encode_many(
+            files,
+            output,
+            encoding,
+            make(encoding, **settings),
+            reading=reading,
+            undirected=undirected,
+            text_names=text_names,
+            workers=workers,
+            scheduler=scheduler,
+            quiet=quiet,
+            notes=notes,
+        )
+        return
     encode_file(
         Path(files[0]),
         output,

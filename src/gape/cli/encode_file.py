@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,8 @@ from gape.io.named_graphs import NamedGraphs, undirected
 from gape.io.read import read_graphs
 from gape.io.text_table import STANDARD_STREAM
 from gape.io.write import check_output, output_files, write_encoding
-from gape.solvers.solution import AlgebraicOnlyWarning, SolveError, Status
+from gape.scale.shards import encode_counted
+from gape.solvers.solution import Status
 
 # Nodes and edges per part: small enough for the bar to move, large enough to keep all processors busy.
 PART_SIZE = 1 << 18
@@ -95,19 +95,11 @@ def _parts(graph: Graph) -> Iterator[tuple[Graph, int]]:
 def _encode(
     part: Graph, encoding: Any, store: Store | None, counts: Counter[Status], named: NamedGraphs, first: int
 ) -> torch.Tensor | Pairs:
-    if not hasattr(encoding, "solve"):
-        return store.encode(part, encoding) if store is not None else encoding(part)  # type: ignore[no-any-return]
+    if store is not None and not hasattr(encoding, "solve"):
+        return store.encode(part, encoding)  # type: ignore[no-any-return]
     # Encodings that solve an equation have certificates, which the cache does not store.
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AlgebraicOnlyWarning)  # the summary says it
-            solution = encoding.solve(part)
-    except SolveError as error:
-        failed = error.solution.failed[0]
-        graph = "the graph" if named.graphs is None else f"graph {named.graphs[first + failed]!s}"
-        raise ValueError(f"{graph} cannot be encoded; {error.solution.status[failed]}") from error
-    counts.update(solution.counts())
-    return Pairs(solution.weights, part.sizes) if encoding.pairwise else solution.weights
+    names = None if named.graphs is None else named.graphs[first:]
+    return encode_counted(part, encoding, names, counts)
 
 
 def _join(found: list[Any]) -> torch.Tensor | Pairs:
@@ -135,13 +127,21 @@ def _print_summary(
     say(f"{output}: {name}, {graphs}, {nodes}, {shape}")
     for names in output_files(output)[1:]:
         say(f"{names}: the names of the nodes, line by line")
+    say_certificates(counts, say)
+
+
+def say_certificates(counts: Mapping[Status, int], say: Callable[[str], None]) -> None:
+    """Print how many graphs have which certificate, with advice."""
     if counts:
         # There are no other statuses here: a graph that could not be solved has ended the command.
-        say(
-            f"certificates: {counts[Status.RUN_SUM]:,} converged (sum over all runs), "
-            f"{counts[Status.ALGEBRAIC]:,} algebraic only, {counts[Status.LEAST_SQUARES]:,} singular (least squares)"
+        exact, algebraic, nearest = (
+            counts.get(status, 0) for status in (Status.RUN_SUM, Status.ALGEBRAIC, Status.LEAST_SQUARES)
         )
-        if counts[Status.ALGEBRAIC]:
+        say(
+            f"certificates: {exact:,} converged (sum over all runs), {algebraic:,} algebraic only, "
+            f"{nearest:,} singular (least squares)"
+        )
+        if algebraic:
             say(
                 "algebraic only: the weights solve the equation, but the sum over runs diverges (ρ(μ)ρ(A) ≥ 1); if "
                 "the sum is what you want, lower --damping below 1/ρ(A), make it a fraction of that by --relative, or "

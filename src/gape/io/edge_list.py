@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -21,6 +22,8 @@ from gape.io.text_table import BadRows
 #: Column names that are understood without being asked for, in any case; source and target go together.
 _ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 _WEIGHTS, _GRAPHS = ("weight", "edge_weight"), ("graph", "graph_id")
+# Rows of a parquet file that are held as Python objects at a time.
+_ROWS_PER_BATCH = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -187,26 +190,41 @@ def _attributes(row: list[str], weighted: bool) -> list[Any]:
     return [*row[:2], attributes.get("weight", 1.0)] if weighted else row[:2]
 
 
-def parquet_table(
-    path: Path, columns: Columns | None = None
-) -> tuple[list[str], Iterator[tuple[int, list[Any]]], list[str]]:
-    """Return the edge-list columns of a parquet file, its rows counted from 1, and the names of other columns."""
+def parquet_header(path: Path) -> tuple[list[str], int]:
+    """Return the names of a parquet file's columns and the number of its rows."""
+    with _parquet_errors(path) as parquet:
+        file = parquet.ParquetFile(path)
+        return file.schema_arrow.names, file.metadata.num_rows
+
+
+def parquet_rows(path: Path, names: list[str], start: int = 0) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the rows of these columns from row ``start`` (from 0) on, batch by batch, with their numbers from 1."""
+    with _parquet_errors(path) as parquet:
+        file = parquet.ParquetFile(path)
+        groups = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+        ends = np.cumsum(groups)
+        group = int(np.searchsorted(ends, start, side="right"))
+        row = int(ends[group - 1]) if group else 0
+        for batch in file.iter_batches(_ROWS_PER_BATCH, row_groups=range(group, len(groups)), columns=names):
+            row += len(batch)
+            if row > start:
+                batch = batch.slice(max(0, start - (row - len(batch))))
+                values = [_values(path, name, batch.column(name)) for name in names]
+                yield from enumerate(map(list, zip(*values, strict=True)), start=row - len(batch) + 1)
+
+
+@contextmanager
+def _parquet_errors(path: Path) -> Iterator[Any]:
+    """Import PyArrow; errors inside name the file."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError("reading parquet needs PyArrow: pip install 'gape[cli]'") from error
     try:
-        file = pyarrow.parquet.ParquetFile(path)
-        names = file.schema_arrow.names
-        place = (columns or Columns()).find(path, names)
-        header = [names[i] for i in sorted(place.values())]
-        table = file.read(columns=header)
+        yield pyarrow.parquet
     except pyarrow.ArrowException as error:
         raise ValueError(f"{path} cannot be read as parquet: {error}") from error
-    values = [_values(path, name, table.column(name)) for name in header]
-    others = [name for name in names if name not in header]
-    return header, ((i, list(row)) for i, row in enumerate(zip(*values, strict=True), start=1)), others
 
 
 def _values(path: Path, name: str, column: Any) -> list[Any]:

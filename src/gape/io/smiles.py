@@ -9,37 +9,56 @@ from typing import Any
 import numpy as np
 import torch
 
+from gape._internal.validation import did_you_mean
 from gape.graph.graph import Graph
 from gape.io.named_graphs import NamedGraphs, as_names
 from gape.io.text_table import BadRows
 
 
-def smiles_table(path: Path, header: list[str], rows: Iterable[tuple[int, list[str]]]) -> NamedGraphs:
+def smiles_table(
+    path: Path,
+    header: list[str],
+    rows: Iterable[tuple[int, list[str]]],
+    *,
+    graph: str | None = None,
+    unit: str = "line",
+    first: int = 0,
+    known: dict[str, int] | None = None,
+) -> NamedGraphs:
     """Build one graph per row: heavy atoms in the order of the SMILES, every bond in both directions.
 
-    Molecules are named by the column ``graph`` if there is one, otherwise by number from 0.
+    Molecules are named by the column ``graph`` if there is one, otherwise by number.
+
+    Args:
+        path: the file, for errors.
+        header: names of the columns.
+        rows: numbers and values of the rows.
+        graph: another name for the column ``graph``; it must be there.
+        unit: what a row is called in errors.
+        first: number of the first molecule.
+        known: names of earlier molecules and their rows, which may not occur again; those read here are added.
     """
     chemistry = rdkit()
-    bad = BadRows(path)
-    column = header.index("smiles")
+    bad = BadRows(path, unit)
+    column, named = header.index("smiles"), name_column(path, header, graph)
     sizes: list[int] = []
     bonds: list[tuple[int, int]] = []
     names: list[Any] = []
-    line_of: dict[str, int] = {}
+    line_of = {} if known is None else known
     atoms = 0
     for line, row in rows:
         text = row[column] if len(row) == len(header) else ""
-        name = row[header.index("graph")] if "graph" in header and len(row) == len(header) else str(line)
+        name = str(row[named]) if named is not None and len(row) == len(header) else str(line)
         molecule = chemistry.MolFromSmiles(text) if text else None
         if len(row) != len(header):
             bad.add(line, row, f"has {len(row)} values, expected {len(header)} ({','.join(header)})")
         elif molecule is None:
             bad.add(line, row, "RDKit cannot read the SMILES" if text else "no SMILES")
         elif name in line_of:
-            bad.add(line, row, f"graph {name!r} is already on line {line_of[name]}")
+            bad.add(line, row, f"graph {name!r} is already on {unit} {line_of[name]}")
         else:
             line_of[name] = line
-            names.append(name if "graph" in header else len(names))
+            names.append(first + len(names) if named is None else name)
             sizes.append(molecule.GetNumAtoms())
             bonds += [(atoms + bond.GetBeginAtomIdx(), atoms + bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
             atoms += sizes[-1]
@@ -48,9 +67,17 @@ def smiles_table(path: Path, header: list[str], rows: Iterable[tuple[int, list[s
         raise ValueError(f"{path} holds no molecules: there is no row below its header")
     ptr = torch.tensor([0, *np.cumsum(sizes)])
     batch = Graph.from_edges(bonds, num_nodes=atoms, undirected=True, ptr=ptr)
-    ignored = [name for name in header if name not in ("smiles", "graph")]
+    ignored = [name for i, name in enumerate(header) if i not in (column, named)]
     notes = (f"columns not read: {', '.join(ignored)}",) if ignored else ()
     return NamedGraphs(batch, batch.adjacency.local.numpy(), as_names(names), notes)
+
+
+def name_column(path: Path, header: list[str], graph: str | None) -> int | None:
+    """Index of the column with the names of molecules, ``None`` if they are numbered."""
+    if graph is not None and graph not in header:
+        raise ValueError(f"{path} has no column {graph!r}; it has {','.join(header)}{did_you_mean(graph, header)}")
+    graph = graph or "graph"
+    return header.index(graph) if graph in header else None
 
 
 def rdkit() -> Any:

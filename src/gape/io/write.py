@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import sys
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -164,8 +165,52 @@ def _pt(file: Path, values: Tensor | Pairs, named: NamedGraphs, settings: str) -
 
 def _parquet(file: Path, columns: dict[str, Any], settings: str = "") -> None:
     arrow = _pyarrow()
-    table = arrow.table(columns).replace_schema_metadata({"gape.encoding": settings})
-    arrow.parquet.write_table(table, file)
+    arrow.parquet.write_table(_table(columns, settings), file)
+
+
+def _table(columns: dict[str, Any], settings: str) -> Any:
+    return _pyarrow().table(columns).replace_schema_metadata({"gape.encoding": settings})
+
+
+class ParquetBlocks:
+    """Write a parquet file as :func:`write_encoding` does, block by block; a context manager.
+
+    The same blocks give the same bytes. Nothing is written before the first block.
+
+    Args:
+        file: the file; give it the name of :func:`replacing` to write it whole or not at all.
+        name: start of the columns' names.
+        settings: complete description of the encoding.
+    """
+
+    def __init__(self, file: Path, name: str, settings: str) -> None:
+        self.file, self.name, self.settings = file, name, settings
+        self.schema: Any = None
+        self._writer: Any = None
+
+    def write(self, values: Tensor | Pairs, named: NamedGraphs) -> None:
+        """Append a block; raise if its names are of another type than those before."""
+        columns = _columns(values, named, self.name)
+        table = _table(columns, self.settings)
+        if self.schema is None:
+            self.schema = table.schema
+            # Names repeat, values do not.
+            names = [name for name in table.schema.names if name in ("graph", "node", "source", "target")]
+            self._writer = _pyarrow().parquet.ParquetWriter(self.file, self.schema, use_dictionary=names)
+        for before, now in zip(self.schema, table.schema, strict=True):
+            if before.type != now.type:
+                first = columns[now.name][0]
+                raise ValueError(f"column {now.name} is {before.type} at first and {now.type} from {str(first)!r} on")
+        self._writer.write_table(table)
+
+    def __enter__(self) -> ParquetBlocks:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._writer is not None:
+            # After an error the file is thrown away, and closing it may fail in the same way again.
+            with suppress(OSError) if kind is not None else nullcontext():
+                self._writer.close()
 
 
 def _csv(file: Path, columns: dict[str, Any], ending: str = ".csv") -> None:

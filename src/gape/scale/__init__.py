@@ -1,9 +1,10 @@
-"""Beyond memory and beyond one machine: one graph on disk, encoded by one process or by several."""
+"""Beyond memory and beyond one machine: one graph on disk, or millions of small ones, by one process or by several."""
 
 from gape.scale.build import build
 from gape.scale.disk_graph import DiskGraph
 from gape.scale.encode import Katz, LargeResult, PersonalisedPageRank, ReturnEstimate, encode_large
 from gape.scale.rmat import RMAT
+from gape.scale.shards import Reading, ShardsFailed, ShardsResult, encode_shards
 
 __all__ = [
     "RMAT",
@@ -11,7 +12,11 @@ __all__ = [
     "Katz",
     "LargeResult",
     "PersonalisedPageRank",
+    "Reading",
     "ReturnEstimate",
+    "ShardsFailed",
+    "ShardsResult",
     "build",
     "encode_large",
+    "encode_shards",
 ]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol, TypeVar
+
+from gape._internal.threads import one_thread_per_process
 
 Item = TypeVar("Item")
 Item_contra = TypeVar("Item_contra", contravariant=True)
@@ -50,7 +52,7 @@ def run_pool(
     """
     waiting = list(items)
     running: dict[Connection, tuple[Item, Any]] = {}
-    with _one_thread_each():
+    with one_thread_per_process():
         try:
             while waiting or running:
                 while waiting and len(running) < workers:
@@ -123,19 +125,3 @@ def _interrupt(*_: object) -> None:
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, signal.SIG_IGN)
     raise KeyboardInterrupt
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Let processes started here compute with one thread each."""
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

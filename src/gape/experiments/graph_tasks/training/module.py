@@ -17,6 +17,15 @@ from gape.experiments.graph_tasks.training.network import loss
 from gape.nn import GraphTransformer
 
 
+def training_loss(task: Task, predictions: Tensor, batch: GraphBatch, world: int) -> Tensor:
+    """Return a loss whose mean over the processes that share a batch, and so its gradient, is that of the batch."""
+    if task.level != "node" or world == 1:
+        return loss(task, predictions, batch.y) * batch.weight
+    counts = torch.bincount(batch.y, minlength=task.num_classes)
+    torch.distributed.all_reduce(counts)
+    return loss(task, predictions, batch.y, counts) * world
+
+
 class TrainingModule(LightningModule):
     """A cell as Lightning trains it.
 
@@ -84,9 +93,9 @@ class TrainingModule(LightningModule):
         self.train_loss.reset()
 
     def training_step(self, batch: GraphBatch, index: int) -> Tensor:
-        value = loss(self.task, self(batch), batch.y)
+        value = training_loss(self.task, self(batch), batch, self.trainer.world_size)
         self.train_loss.update(value.detach())
-        return value * batch.weight
+        return value
 
     def on_validation_epoch_start(self) -> None:
         self.val_loss.reset()

@@ -60,7 +60,7 @@ def _encoder(settings: Settings, encoded: EncodedDataset) -> Encoder | None:
     return LinearEncoder(encoded.width, settings.hidden, flip_signs=signed, scaling=scaling, width=settings.width)
 
 
-def loss(task: Task, predictions: Tensor, targets: Tensor) -> Tensor:
+def loss(task: Task, predictions: Tensor, targets: Tensor, class_counts: Tensor | None = None) -> Tensor:
     """Return the absolute error for regression, cross entropy for graph classes, weighted for node classes.
 
     The weight of a node class is the share of the batch's nodes that are not in it, as in Dwivedi et al. (2020), so
@@ -70,6 +70,8 @@ def loss(task: Task, predictions: Tensor, targets: Tensor) -> Tensor:
         task: of the dataset.
         predictions: ``[batch, outputs]``.
         targets: ``[batch]``.
+        class_counts: ``[num_classes]``, number of nodes by class in a batch of which this is a part; the losses of the
+            parts add up to that of the batch.
 
     Example:
         >>> zinc = Task("zinc", "graph", "mae", num_classes=0, node_categories=(28,))
@@ -80,13 +82,21 @@ def loss(task: Task, predictions: Tensor, targets: Tensor) -> Tensor:
     """
     if task.regression:
         return functional.l1_loss(predictions.squeeze(-1), targets)
-    weights = class_weights(targets, task.num_classes) if task.level == "node" else None
-    return functional.cross_entropy(predictions, targets, weight=weights)
+    if task.level != "node":
+        return functional.cross_entropy(predictions, targets)
+    if class_counts is None:
+        return functional.cross_entropy(predictions, targets, weight=class_weights(targets, task.num_classes))
+    weights = _weights(class_counts)
+    total = functional.cross_entropy(predictions, targets, weight=weights, reduction="sum")
+    return total / (weights * class_counts).sum()
 
 
 def class_weights(targets: Tensor, num_classes: int) -> Tensor:
     """Return the share of targets that are of another class, per class; 0 for classes that do not occur."""
-    counts = torch.bincount(targets, minlength=num_classes)
+    return _weights(torch.bincount(targets, minlength=num_classes))
+
+
+def _weights(counts: Tensor) -> Tensor:
     return (1.0 - counts / counts.sum()) * (counts > 0)
 
 

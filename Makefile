@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 # Two test processes with one BLAS thread each beat one process with two.
 ONE    := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: install install-browser test test-browser test-slow test-search test-wheel lint bench results runtime format clean
+.PHONY: install install-browser test test-browser test-slow test-search test-native test-wheel lint bench results runtime format clean
 
 install: $(STAMP)
 
@@ -42,6 +42,16 @@ $(BROWSER): $(STAMP)
 # The explorer in Chromium: pictures, links, sliders against Python, no requests.
 test-browser: $(BROWSER)
 	$(ONE) $(BIN)/pytest -m browser -s tests/explorer/test_browser.py
+
+# The compiled kernels with AddressSanitizer and UBSan, on the tests of kernels and solvers; then the solvers without
+# kernels, as everything runs where there is no C compiler.
+SANITIZED := build/sanitized
+test-native: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(SANITIZED) \
+	  --config-settings=cmake.define.GAPE_SANITIZE=ON --config-settings=cmake.build-type=RelWithDebInfo .
+	$(ONE) GAPE_NATIVE=$(SANITIZED)/gape/native/libgape.so LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
+	  ASAN_OPTIONS=detect_leaks=0 $(BIN)/pytest tests/native tests/solvers/test_edge_cases.py
+	$(ONE) GAPE_NATIVE=0 $(BIN)/pytest -n 2 tests/native tests/solvers tests/graph tests/encodings/test_gape.py
 
 # Builds the wheel, installs it alone into an empty environment and uses it there.
 test-wheel: $(STAMP)

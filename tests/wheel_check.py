@@ -29,10 +29,10 @@ print(f"gape {gape.__version__}, torch {torch.__version__}: katz(0.5) on one edg
 """
 
 
-def run(*command: str | Path, cwd: Path) -> None:
+def run(*command: str | Path, cwd: Path, **variables: str) -> None:
     # Nothing of the calling environment may help the new one.
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    subprocess.run([str(part) for part in command], cwd=cwd, env=clean, check=True)
+    subprocess.run([str(part) for part in command], cwd=cwd, env=clean | variables, check=True)
 
 
 def main() -> None:
@@ -47,6 +47,14 @@ def main() -> None:
             assert f"gape/{asset}" in names, f"{asset} is missing, so the wheel would have no explorer"
         assert not [name for name in names if name.startswith("tests")], "the tests are in the wheel"
         print(f"{wheel.name}: {len(names)} files, {wheel.stat().st_size / 1024:.0f} kB", flush=True)
+        library = [name for name in names if name.startswith("gape/native/libgape")]
+        assert wheel.name.endswith("any.whl") == (not library), "a library goes with a platform, and only with one"
+        assert not [name for name in names if name.endswith((".c", ".h"))], "the C sources are in the wheel"
+
+        print("building it without a C compiler", flush=True)
+        run(sys.executable, "-m", "build", "--wheel", "--outdir", work / "plain", ROOT, cwd=work, CC="/bin/false")
+        (plain,) = (work / "plain").glob("*.whl")
+        assert plain.name.endswith("py3-none-any.whl"), plain.name
 
         print("installing it into an empty environment", flush=True)
         venv.create(work / "venv", with_pip=True)

@@ -20,6 +20,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from gape import native
 from gape.encodings import GAPE, Pairs
 from gape.experiments.runtime.baselines import Baseline, Comparison, comparisons, sample_graphs
 from gape.experiments.runtime.workloads import SIZES, Workload, workload
@@ -91,6 +92,7 @@ def measure(
 ) -> Iterator[tuple[Timing, dict[str, Any]]]:
     """Time all encodings on all workloads, one after the other; yield each with the conditions of the measurement."""
     console = Console(stderr=True)
+    console.print(native.description())
     for name in workloads:
         with console.status(f"{name}: preparing the graphs"):
             work = workload(name, data_dir, max(60, SIZES[name] // 100) if quick else SIZES[name])
@@ -99,6 +101,7 @@ def measure(
             "data": work.origin,
             "nodes": work.num_nodes,
             "threads": torch.get_num_threads(),
+            "kernels": native.description(),
             "machine": platform.machine(),
             "torch": torch.__version__,
         }
@@ -194,6 +197,7 @@ def table(timings: Sequence[Timing]) -> Table:
     certificates = [f"{t.name} on {t.workload}: {t.certificate}." for t in timings if t.certificate]
     out.caption = "\n".join(
         [
+            f"Ours: {native.description()}.",
             f"* scaled up from a sample. {AGREE}",
             *certificates,
         ]

@@ -389,7 +389,7 @@ def test_a_selected_node_names_the_nodes_that_look_like_it(show):
     page.keyboard.press("d")
     settle(page)
     found = colours_at_nodes(page).astype(float)
-    wanted = shades(-distance)
+    wanted = shades(-np.maximum(distance, np.delete(distance, 20).min()))
     # Ringed nodes and letters cover some pixels.
     assert np.median(np.abs(found - wanted).max(1)) <= 6
 

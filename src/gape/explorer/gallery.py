@@ -74,7 +74,7 @@ def cycle() -> Example:
         _undirected([(i, (i + 1) % n) for i in range(n)]),
         "Cycle",
         "All nodes of a cycle are alike: runs into a node, and runs back to it, give every node the same row. "
-        "Laplacian eigenvectors tell them apart, but by a choice of basis. Runs from a chosen node (readout: pair) "
+        "Laplacian eigenvectors tell them apart, but by a choice of basis. Runs from a selected node (readout) "
         "measure distance from it.",
         positions=_circle(n),
         views=(View(damping=0.8), View(encoding="lape")),
@@ -147,7 +147,7 @@ def sbm() -> Example:
     return Example(
         _undirected(np.argwhere(np.triu(drawn, 1))),
         "Stochastic block model",
-        "Four communities of 30 nodes. Random walks that start at a chosen node (readout: pair) stay in its community; "
+        "Four communities of 30 nodes. Walks that start at the selected node (left) mostly stay in its community; "
         "Laplacian eigenvectors (right) separate the four.",
         views=(View(readout="pair", matrix="random_walk", damping=0.95), View(encoding="lape")),
         node=0,

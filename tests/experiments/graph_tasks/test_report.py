@@ -3,8 +3,11 @@
 import torch
 from torch_geometric.data import Data
 
+from gape._internal.pages import page_style
 from gape.experiments.graph_tasks.protocol import settings
 from gape.experiments.report.page import draw_encodings
+from gape.experiments.report.plots import render_page
+from gape.explorer import explore
 
 
 def test_isolated_nodes_and_edges_in_one_direction_are_drawn():
@@ -22,3 +25,9 @@ def test_an_encoding_is_drawn_with_the_settings_of_its_run():
     assert drawn.data[1].marker.color != plain.data[1].marker.color
     # Six steps back are shown; where there are fewer, nothing is.
     assert not draw_encodings(ring, [settings("cycles", "rw", overrides={"encoding.length": "3"})]).data
+
+
+def test_reports_and_figures_have_the_style_of_the_explorer():
+    style = page_style()
+    assert style in render_page("figure.html", title="", svg="", notes=[])
+    assert style in explore("cycle").html

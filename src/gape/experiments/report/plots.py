@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gape._internal.files import check_writable, replacing
+from gape._internal.pages import page_style
 from gape.experiments.report.summary import RULES
 from gape.experiments.report.table import LOGS, PAPER, Table
 
@@ -244,7 +245,7 @@ def _svg(figure: Any, tooltips: Mapping[str, Sequence[str]]) -> str:
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Render a template of ``report/templates``; values are escaped unless the template marks them ``safe``."""
+    """Render a template of ``report/templates`` in the shared style; values are escaped unless marked ``safe``."""
     loader = PackageLoader("gape.experiments.report")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return environment.get_template(template).render(**values)
+    return environment.get_template(template).render(style=page_style(), **values)

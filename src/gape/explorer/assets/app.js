@@ -86,8 +86,8 @@ function colouring(side) {
     return { values, title, range: rangeOf(values) };
   }
   if (state.distance && state.selected >= 0) {
-    const values = distances(side), range = rangeOf(values);
-    // The selected node is brightest.
+    const values = distances(side), range = rangeOf(values.filter((_, v) => v !== state.selected));
+    // The selected node is brightest, whatever the distance of the next.
     return { values, title: `distance to ${nameOf(state.selected)}`, range: { ...range, flip: true } };
   }
   const values = new Float64Array(result.rows);
@@ -166,7 +166,8 @@ const bold = (text) => element("span", text), quiet = (text) => element("span", 
 
 function caption(target, side, title, range) {
   const view = state.views[side], legend = element("span", "", "legend"), bar = element("i", "");
-  const name = isLive(view) ? (view.automaton === "random" ? "GAPE" : "GAPE, sinusoidal") : view.encoding;
+  const details = [view.automaton === "sinusoidal" && "sinusoidal", { closed: "closed runs", pair: "runs from a node" }[view.readout], view.labels !== "one" && `${view.labels} labels`];
+  const name = isLive(view) ? ["GAPE", ...details.filter(Boolean)].join(", ") : view.encoding;
   const stops = [0, 32, 64, 96, 128, 160, 192, 224, 255].map((i) => table.css[range.flip ? 255 - i : i]);
   bar.style.background = range.constant ? table.css[128] : `linear-gradient(90deg, ${stops.join(",")})`;
   if (range.constant) legend.append(bar, `all ${formatted(range.low)}`);

@@ -166,7 +166,7 @@ class GraphPicture {
     }
     if (this.content.directed) context.fill(); else context.stroke();
     context.globalAlpha = 1;
-    context.strokeStyle = themed("--ground");
+    context.strokeStyle = themed("--outline");
     context.lineWidth = Math.min(1.5, radius * 0.22);
     for (let v = 0; v < this.n; v++) {
       context.beginPath();
@@ -242,7 +242,7 @@ class GraphPicture {
     context.stroke();
     context.globalAlpha = 1;
     context.lineWidth = 1.4;
-    for (const u of this.neighbours.of(v).subarray(0, 400)) this.disc(context, u, this.vector ? this.radius : 3, shades, table, "--ground");
+    for (const u of this.neighbours.of(v).subarray(0, 400)) this.disc(context, u, this.vector ? this.radius : 3, shades, table, "--outline");
     context.lineWidth = selected ? 3 : 2;
     this.disc(context, v, radius + (selected ? 3 : 2), shades, table, "--ink");
   }

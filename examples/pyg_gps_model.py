@@ -46,7 +46,7 @@ class GPS(nn.Module):
 
 torch.manual_seed(0)
 graphs = [rings([2 * n], 0) for n in (3, 5, 7, 9)] + [rings([n, n], 1) for n in (3, 5, 7, 9)]
-batch = AddGAPE(states=8, damping=0.4, readout="closed")(Batch.from_data_list(graphs))
+batch = AddGAPE(states=8, damping=0.8, readout="closed")(Batch.from_data_list(graphs))
 model = GPS(states=8)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 for step in range(60):

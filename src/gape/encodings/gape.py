@@ -19,7 +19,7 @@ from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.labels import DegreeLabels, IndexLabels, RandomLabels
 from gape.graph.single import single_matrix
-from gape.graph.spectral_radius import has_unit_radius, unit_radius
+from gape.graph.spectral_radius import has_unit_radius, radius_lower_bound, unit_radius
 from gape.graph.walk_matrix import MatrixName
 from gape.solvers import LeastSquaresWarning, Solution, Status, solve
 from gape.solvers.certificate import overflowing
@@ -31,6 +31,10 @@ Transition = Literal["orthogonal", "stochastic"]
 Initial = Literal["normal", "orthogonal", "softmax_states", "softmax_nodes"]
 LabelsFrom = Literal["one", "random", "index", "degree", "given"]
 EquationName = Literal["paper", "released"]
+
+
+# Large graphs are warned about before any work if γρ(A) is above this.
+MIN_WARNED_NODES, FAR_BEYOND = 100_000, 2.0
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,7 @@ class GAPE(Encoding):
         return self._solve(as_graph(graph))
 
     def _solve(self, graph: Graph) -> Solution:
+        self._warn_if_far_beyond(graph)
         graph, matrix = self.labelled(graph), self.matrix
         # A walk matrix of radius 1 is not rescaled, so it stays symmetric or similar to a symmetric matrix.
         if self.relative and not has_unit_radius(graph.walk(matrix)):
@@ -163,6 +168,20 @@ class GAPE(Encoding):
             dtype=self.dtype,
             memory=self.memory,
         )
+
+    def _warn_if_far_beyond(self, graph: Graph) -> None:
+        """Warn, before any work on large graphs, where γρ(A) is surely above 1, by a lower bound of ρ."""
+        if self.relative or self.damping == 0 or graph.num_nodes < MIN_WARNED_NODES or self.equation == "released":
+            return
+        if self.matrix != "adjacency" or graph.edge_weight is not None:
+            return
+        bound = radius_lower_bound(graph)
+        if self.damping * bound > FAR_BEYOND:
+            warn_caller(
+                f"damping={self.damping:g} times the spectral radius ρ(A) of the graphs is at least "
+                f"{self.damping * bound:.2g}, so the sum over runs diverges and solvers may fail after a long time; "
+                "with relative=True (the default of 'gape') the damping is a fraction of 1/ρ(A) and the sum converges"
+            )
 
     def _solve_softmax_nodes(self, machine: Automaton, graph: Graph, matrix: str) -> Solution:
         if machine.labels > 1:

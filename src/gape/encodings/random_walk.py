@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import check_at_least, positive, seed_number, whole_number
+from gape._internal.warnings import warn_caller
 from gape.encodings.base import NodeEncoding
 from gape.graph.batching import blocks, check_memory, dense_parts, scatter_rows
 from gape.graph.convert import as_graph
@@ -55,7 +56,14 @@ class RandomWalk(NodeEncoding):
 
     def compute(self, graph: Graph) -> Tensor:
         matrix = single_matrix(graph)
-        return super().compute(graph) if matrix is None else self._single(matrix)
+        found = super().compute(graph) if matrix is None else self._single(matrix)
+        if graph.num_edges and not bool(found.any()):
+            warn_caller(
+                f"all return probabilities are 0: no walk of up to {self.length} steps along the {graph.num_edges} "
+                "edges comes back; if each edge stands for both directions, add the reverse edges "
+                "(Graph.from_edges(..., undirected=True), torch_geometric.transforms.ToUndirected(), --undirected)"
+            )
+        return found
 
     def _single(self, matrix: np.ndarray) -> Tensor:
         """Compute the same for one small graph."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import as_tensor, check_batch, whole_number
+from gape._internal.warnings import warn_caller
 from gape.graph.batching import offsets
 from gape.graph.graph import Graph
 from gape.graph.hetero import check_same_types, hetero_graph, is_hetero
@@ -102,7 +103,8 @@ def _from_many(source: Any) -> Graph:
 def _from_pyg_list(items: list[Any]) -> Graph | None:
     """Join PyG ``Data`` all at once; ``None`` for anything else, and for graphs that have to be checked one by one."""
     kind = type(items[0])
-    if isinstance(items[0], Graph) or not _has(items[0], "edge_index", "num_nodes", "edge_weight"):
+    named = _has(items[0], "edge_index", "num_nodes", "edge_weight")
+    if isinstance(items[0], Graph) or not named or getattr(items[0], "weight", None) is not None:
         return None
     indices, sizes, weights = [], [], []
     for item in items:
@@ -158,6 +160,11 @@ def _from_edge_array(edges: Tensor | np.ndarray[Any, Any]) -> Graph:
             + "; wrap an adjacency matrix as scipy.sparse.csr_array(matrix)"
         )
     index = as_integers(index, "an edge array")
+    if index.shape[1] == 2 and int(index[0, 1]) != int(index[1, 0]):
+        warn_caller(
+            f"a 2 × 2 edge array is read as sources {index[0].tolist()} and targets {index[1].tolist()}; for pairs "
+            f"(source, target) transpose it, or use gape.Graph.from_edges"
+        )
     return Graph(index, infer_num_nodes(index))
 
 
@@ -169,7 +176,9 @@ def _from_pyg(data: Any) -> Graph:
     num_nodes = data.num_nodes
     if num_nodes is None:
         raise ValueError(f"{data!r} does not say how many nodes it has; set num_nodes")
-    ptr, batch = getattr(data, "ptr", None), getattr(data, "batch", None)
+    ptr, batch, weight = getattr(data, "ptr", None), getattr(data, "batch", None), getattr(data, "edge_weight", None)
+    if weight is None and getattr(data, "weight", None) is not None:
+        _warn_unused_weight()
     if ptr is None and batch is not None:
         batch = as_tensor(batch, "batch")
         check_batch(batch)
@@ -177,8 +186,14 @@ def _from_pyg(data: Any) -> Graph:
     return Graph(
         data.edge_index,
         int(num_nodes),
-        edge_weight=flat_weight(getattr(data, "edge_weight", None)),
+        edge_weight=flat_weight(weight),
         ptr=ptr,  # type: ignore[arg-type]  # None is one graph
+    )
+
+
+def _warn_unused_weight() -> None:
+    warn_caller(
+        "the PyG data has 'weight', which is not read: all edges count 1; set data.edge_weight = data.weight to use it"
     )
 
 
@@ -190,6 +205,8 @@ def _from_collated(dataset: Any) -> Graph:
     if "edge_index" not in slices:
         raise ValueError(f"the dataset {dataset!r} has no edge_index")
     index, weight = as_tensor(data.edge_index, "edge_index"), flat_weight(getattr(data, "edge_weight", None))
+    if weight is None and "weight" in slices:
+        _warn_unused_weight()
     edge_ptr = torch.as_tensor(slices["edge_index"]).to(index.device)
     sizes = _collated_sizes(data, slices, len(edge_ptr) - 1).to(index.device)
     if dataset._indices is not None:
@@ -300,7 +317,7 @@ def batched_graph(
     Args:
         edge_index: ``[2, E]``.
         batch: ``[n]``, the graph of each node, ascending; one graph if ``None``.
-        num_nodes: n; from ``batch``, ``labels`` or the edges if ``None``.
+        num_nodes: n; needed if neither ``batch`` nor ``labels`` is given, because the last nodes may have no edges.
         edge_weight: ``[E]``.
         labels: ``[n]``.
         edge_type: ``[E]``.
@@ -350,7 +367,10 @@ def _number_of_nodes(edge_index: Tensor, num_nodes: int | None, batch: Tensor | 
         raise ValueError(f"the number of nodes is ambiguous, got {got}; batch and labels have one entry per node")
     last = int(edge_index.max()) if edge_index.numel() else -1
     if not known:
-        return last + 1
+        raise ValueError(
+            f"the number of nodes is not known: edge_index names nodes up to {last}, but the last nodes may have no "
+            "edges; give num_nodes=data.num_nodes, or batch=data.batch"
+        )
     name, number = next(iter(known.items()))
     if last >= number:
         raise ValueError(f"edge_index has node {last}, but {name}={number}; batch and labels have one entry per node")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -65,6 +66,20 @@ def spectral_radius(walk: WalkMatrix, only: Tensor | None = None) -> Tensor:
 def spectral_radii(graph: Graph, matrix: str) -> Tensor:
     """Return ρ of each graph's matrix, ``[graphs]``, part by part to limit padding."""
     return torch.cat([spectral_radius(part.walk(matrix)) for part in graph.parts])
+
+
+def radius_lower_bound(graph: Graph) -> float:
+    """Return a lower bound of the largest ρ(A) of undirected graphs without weights, 0 for others; one pass of edges.
+
+    √(largest degree), because a star is a subgraph of any graph.
+
+    Example:
+        >>> radius_lower_bound(Graph.from_edges([(0, 1), (0, 2), (0, 3), (0, 4)], undirected=True))
+        2.0
+    """
+    if graph.edge_weight is not None or graph.num_edges == 0 or not graph.undirected:
+        return 0.0
+    return math.sqrt(float(graph.adjacency.out_degree.max()))
 
 
 def has_unit_radius(walk: WalkMatrix) -> bool:

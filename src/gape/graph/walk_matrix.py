@@ -29,6 +29,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from gape._internal.warnings import warn_caller
 from gape.graph.adjacency import Adjacency
 
 MatrixName = Literal["adjacency", "random_walk", "random_walk_in", "symmetric", "laplacian", "normalized_laplacian"]
@@ -226,6 +227,8 @@ def walk_matrix(adjacency: Adjacency, name: str) -> WalkMatrix:
     if name == "adjacency":
         return WalkMatrix(name, adjacency)
     out_degree, in_degree = adjacency.out_degree, adjacency.in_degree
+    if adjacency.weighted and name != "laplacian":
+        _warn_if_cancelled(adjacency)
     if name == "laplacian":
         return WalkMatrix(name, adjacency, diagonal=out_degree, sign=-1.0)
     if name == "random_walk":
@@ -238,6 +241,19 @@ def walk_matrix(adjacency: Adjacency, name: str) -> WalkMatrix:
         return WalkMatrix(name, adjacency, left=left, right=right)
     connected = ((out_degree > 0) | (in_degree > 0)).to(out_degree.dtype)
     return WalkMatrix(name, adjacency, left=left, right=right, diagonal=connected, sign=-1.0)
+
+
+def _warn_if_cancelled(adjacency: Adjacency) -> None:
+    """Warn if weights of both signs cancel in a degree, which then counts as that of a node without edges."""
+    if not bool((adjacency.weights < 0).any()):
+        return
+    edges = torch.bincount(adjacency.edge_index[0][adjacency.weights != 0], minlength=adjacency.num_nodes)
+    lost = ((edges > 0) & (adjacency.out_degree == 0)).nonzero().flatten()
+    if len(lost):
+        warn_caller(
+            f"the weights of the edges out of {len(lost)} nodes, such as node {int(lost[0])}, cancel: its degree is 0, "
+            "and walks end there as if it had no edges; use matrix='adjacency', or weights of one sign"
+        )
 
 
 def check_range(degree: Tensor, what: str, smallest: float = 0.0) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
@@ -47,6 +47,14 @@ RECIPES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _not_compiled(method: Method) -> Method:
+    """Leave a method out of compiled regions: :func:`torch.compiler.disable`, with the types kept."""
+    return torch.compiler.disable(method)  # type: ignore[no-any-return, no-untyped-call]
+
+
 class GAPE(nn.Module):
     r"""Graph automaton position encoding (Soga & Chiang, 2023) with μ and α as parameters.
 
@@ -86,7 +94,7 @@ class GAPE(nn.Module):
     Example:
         >>> layer = GAPE(states=8, out_channels=4, readout="closed", seed=0)
         >>> triangle = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]])
-        >>> layer(triangle).shape
+        >>> layer(triangle, num_nodes=3).shape
         torch.Size([3, 4])
     """
 
@@ -192,7 +200,7 @@ class GAPE(nn.Module):
         Args:
             edge_index: ``[2, E]``, row 0 sources, row 1 targets.
             batch: ``[n]``, the graph of each node, ascending; one graph if ``None``.
-            num_nodes: n; needed if neither ``batch`` nor ``labels`` is given and the last nodes have no edges.
+            num_nodes: n; needed if none of ``batch``, ``labels`` and ``basis`` is given.
             edge_weight: ``[E]``, ones if ``None``; not differentiated.
             labels: ``[n]`` integers below m.
             edge_type: ``[E]`` integers below the number of edge types.
@@ -208,6 +216,7 @@ class GAPE(nn.Module):
             *self._model_input(edge_index, batch, labels=labels, edge_type=edge_type, basis=basis, **more)
         )
 
+    @_not_compiled
     def _model_input(
         self,
         edge_index: Tensor,
@@ -220,6 +229,8 @@ class GAPE(nn.Module):
         self._refuse_unused(others.get("labels"), others.get("edge_type"))
         # Empty graphs at the end of a batch do not appear in ``batch``, but they have a row in the basis.
         graphs = basis.num_graphs if isinstance(basis, Basis) else 0
+        if isinstance(basis, Basis) and batch is None and others.get("labels") is None:
+            others["num_nodes"] = basis.graph.num_nodes if others.get("num_nodes") is None else others["num_nodes"]
         return batched_graph(edge_index, batch, **others, num_graphs=graphs), basis
 
     def _refuse_unused(self, labels: Tensor | None, edge_type: Tensor | None) -> None:
@@ -263,6 +274,9 @@ class GAPE(nn.Module):
         rows = self.encode(hetero_graph(data, reverse=reverse_relations))
         return dict(zip(sizes, torch.split(rows, list(sizes.values())), strict=True))
 
+    # Graphs, bases and checks depend on the numbers in the tensors: they stay outside of a compiled region, and the
+    # rest of the model is compiled once.
+    @_not_compiled
     def read(self, graph: Graph, basis: Basis | None = None) -> Tensor:
         """Compute the features before scaling and linear layer, ``[n, features]``; for pairs the bias itself."""
         if self.labelling == "degree":
@@ -318,8 +332,8 @@ class GAPE(nn.Module):
         Example:
             >>> layer = GAPE(states=2, scaling="fixed", seed=0)
             >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-            >>> layer.fit_scaling([{"edge_index": path}])
-            >>> layer(path).mean(0).abs() < 1e-6
+            >>> layer.fit_scaling([{"edge_index": path, "num_nodes": 3}])
+            >>> layer(path, num_nodes=3).mean(0).abs() < 1e-6
             tensor([True, True])
         """
         if isinstance(batches, Mapping | Graph):

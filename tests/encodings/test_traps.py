@@ -1,0 +1,84 @@
+"""What would silently give a useless encoding says so, and what to do."""
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import gape
+from gape import Graph, nn, pyg
+from gape.encodings import GAPE
+
+one_way = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4)
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda: gape.encode(one_way, "rw"),
+        lambda: gape.encode([one_way, one_way], "rw"),
+        lambda: pyg.AddRandomWalk()(one_way.clone()),
+    ],
+)
+def test_edges_without_reverse_give_no_return_probabilities(encode):
+    with pytest.warns(UserWarning, match=r"all return probabilities are 0: .*add the reverse edges") as caught:
+        encode()
+    assert caught[0].filename == __file__
+
+
+def test_rows_that_are_all_the_same_are_named():
+    ring = nx.cycle_graph(9)
+    with pytest.warns(UserWarning, match="all 9 rows are the same: GAPE tells no node"):
+        gape.encode(ring, "gape")
+    with pytest.warns(UserWarning, match="all 18 rows are the same: Degree"):
+        gape.encode([ring, ring], "degree")
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_that_differ_are_not_named():
+    for name in ("gape", "rw", "lape", "sa", "degree"):
+        gape.encode(nx.path_graph(9), name)
+    gape.encode([nx.cycle_graph(9), nx.path_graph(4)], "gape")
+
+
+def test_weights_of_another_name_are_not_used_silently():
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2, weight=torch.tensor([2.0, 2.0]))
+    for graphs in (data, [data, data]):
+        with pytest.warns(UserWarning, match=r"has 'weight', which is not read.* data.edge_weight = data.weight"):
+            assert gape.as_graph(graphs).edge_weight is None
+
+
+def test_degrees_that_cancel_are_named():
+    graph = Graph([[0, 0, 1, 2], [1, 2, 0, 0]], 3, edge_weight=[1.0, -1.0, 1.0, -1.0])
+    with pytest.warns(UserWarning, match="out of 1 nodes, such as node 0, cancel"):
+        GAPE(states=2, matrix="random_walk", relative=False, damping=0.1)(graph)
+
+
+def test_a_square_edge_array_is_read_in_one_way_and_says_which():
+    with pytest.warns(UserWarning, match=r"sources \[0, 1\] and targets \[2, 3\]; for pairs .* transpose"):
+        assert gape.as_graph(np.array([[0, 1], [2, 3]])).num_edges == 2
+    assert gape.as_graph(np.array([[0, 1], [1, 0]])).num_nodes == 2  # the same both ways
+
+
+def test_a_layer_does_not_guess_the_number_of_nodes():
+    index = torch.tensor([[0, 1], [1, 0]])
+    layer = nn.GAPE(states=2, seed=0)
+    with pytest.raises(ValueError, match=r"names nodes up to 1, but the last nodes may have no edges; give num_nodes"):
+        layer(index)
+    assert layer(index, num_nodes=4).shape == (4, 2)
+    assert layer(index, torch.tensor([0, 0, 0])).shape == (3, 2)
+    assert layer(index, basis=layer.prepare(Graph(index, 4))).shape == (4, 2)
+
+
+def test_a_large_graph_beyond_the_sum_over_runs_is_named_before_any_work(monkeypatch):
+    monkeypatch.setattr(gape.encodings.gape, "MIN_WARNED_NODES", 10)
+    star = nx.star_graph(30)
+    with pytest.warns(UserWarning, match=r"is at least 2\.7, so the sum .*relative=True"):
+        GAPE(states=2, damping=0.5, relative=False).solve(star)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_large_graph_with_the_default_is_not_named(monkeypatch):
+    monkeypatch.setattr(gape.encodings.gape, "MIN_WARNED_NODES", 10)
+    assert GAPE(states=2).solve(nx.star_graph(30)).ok

@@ -38,7 +38,7 @@ class Richardson(Solver):
             spectral_radius=radius,
             separation=(1.0 - radius).clamp(min=0.0),
             unique=torch.where(below_one(radius), YES, UNKNOWN),
-            status=judge(residual, radius, tolerance=1e-10, exhausted=False),
+            status=judge(residual, torch.where(below_one(radius), YES, UNKNOWN), tolerance=1e-10, exhausted=False),
             steps=self.steps,
             radius_kind="bound",
         )

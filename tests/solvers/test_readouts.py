@@ -202,7 +202,7 @@ def test_a_radius_of_one_is_no_run_sum_whichever_way_it_is_rounded(read):
     for scale in (1.0 - 1e-15, 1.0, 1.0 + 1e-15):
         machine = Automaton([[1.0], [-1.0]], scale * np.array([[0.95, 0.05], [0.05, 0.95]]))
         for graph in (SINGULAR["edge"], SINGULAR["directed"]):
-            assert read(machine, graph).status == [Status.ALGEBRAIC]
+            assert read(machine, graph).status == [Status.SOLVED]
 
 
 def test_pair_readout_refuses_before_allocating():

@@ -140,6 +140,7 @@ def say_certificates(counts: Mapping[Status, int], say: Callable[[str], None]) -
         say(
             f"certificates: {exact:,} converged (sum over all runs), {algebraic:,} algebraic only, "
             f"{nearest:,} singular (least squares)"
+            + (f", {counts[Status.SOLVED]:,} solved (convergence not known)" if counts.get(Status.SOLVED) else "")
         )
         if algebraic:
             say(

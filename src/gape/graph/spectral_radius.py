@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor
 from gape.graph.batching import blocks
 from gape.graph.graph import Graph
 from gape.graph.walk_matrix import WalkMatrix
+from gape.linalg.radius_bounds import radius_bounds
 
 # Settings of ARPACK: ample where the largest eigenvalue is separated.
 ARPACK_OPTIONS = {"tol": 1e-13, "ncv": 40, "maxiter": 100}
@@ -42,25 +44,63 @@ def spectral_radius(walk: WalkMatrix, only: Tensor | None = None) -> Tensor:
         2.0
     """
     similar = walk.similarity
-    source, target, values = (part.detach() for part in walk.entries())
-    if similar is None:
-        values = torch.where(walk.components[source] == walk.components[target], values, 0.0)
-    else:
-        values = values * (similar[source] / similar[target])
+    source, target, values = _own_entries(walk)
     sizes = walk.adjacency.sizes
     out = torch.zeros(len(sizes), dtype=torch.float64, device=walk.ptr.device)
     large, small = sizes > MAX_DENSE_RADIUS_NODES, sizes <= MAX_DENSE_RADIUS_NODES
     if only is not None:
         large, small = large & only, small & only
-    if bool(small.any()):
-        for block in blocks(walk, values=torch.where(small[walk.adjacency.batch[source]], values, 0.0)):
-            asked = small[block.graphs]
-            if bool(asked.any()):
-                out[block.graphs[asked]] = _dense_radius(block.matrices[asked], similar is not None)
+    for graphs, matrices in _dense_matrices(walk, small):
+        out[graphs] = _dense_radius(matrices, similar is not None)
     for i in large.nonzero().flatten().tolist():
         inside = walk.adjacency.batch[source] == i
         out[i] = _sparse_radius(source[inside], target[inside], values[inside], similar is not None)
     return out
+
+
+def spectral_radius_bounds(walk: WalkMatrix, only: Tensor) -> tuple[Tensor, Tensor]:
+    """Return bounds of ρ of each graph's matrix, ``[graphs]`` each, that hold in spite of rounding.
+
+    0 and infinity for graphs that ``only`` ``[graphs]`` leaves out, or that are too large for a dense matrix.
+
+    Example:
+        >>> path = Graph.from_edges([(0, 1), (1, 2)])
+        >>> spectral_radius_bounds(path.walk("adjacency"), torch.tensor([True]))
+        (tensor([0.], dtype=torch.float64), tensor([0.], dtype=torch.float64))
+    """
+    sizes = walk.adjacency.sizes
+    lower = torch.zeros(len(sizes), dtype=torch.float64, device=walk.ptr.device)
+    upper = torch.full_like(lower, torch.inf)
+    symmetric = walk.similarity is not None
+    for graphs, matrices in _dense_matrices(walk, only & (sizes <= MAX_DENSE_RADIUS_NODES)):
+        if symmetric:
+            # Eigenvalues of symmetric matrices move by no more than the rounding error.
+            radius, error = _dense_radius(matrices, True), 2.0**-50 * matrices.shape[-1]
+            found = radius * (1.0 - error), radius * (1.0 + error)
+        else:
+            found = radius_bounds(matrices)
+        lower[graphs], upper[graphs] = found
+    return lower, upper
+
+
+def _own_entries(walk: WalkMatrix) -> tuple[Tensor, Tensor, Tensor]:
+    """The entries of a matrix with the same eigenvalues: symmetric, or without those between components."""
+    source, target, values = (part.detach() for part in walk.entries())
+    similar = walk.similarity
+    if similar is None:
+        return source, target, torch.where(walk.components[source] == walk.components[target], values, 0.0)
+    return source, target, values * (similar[source] / similar[target])
+
+
+def _dense_matrices(walk: WalkMatrix, only: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield graphs of ``only`` ``[graphs]`` and their matrices ``[B, n, n]`` with the same eigenvalues."""
+    if not bool(only.any()):
+        return
+    source, _, values = _own_entries(walk)
+    for block in blocks(walk, values=torch.where(only[walk.adjacency.batch[source]], values, 0.0)):
+        asked = only[block.graphs]
+        if bool(asked.any()):
+            yield block.graphs[asked], block.matrices[asked]
 
 
 def spectral_radii(graph: Graph, matrix: str) -> Tensor:

@@ -166,6 +166,22 @@ class WalkMatrix:
         return bool((self.entries()[2] >= 0).all())
 
     @cached_property
+    def absolute(self) -> WalkMatrix:
+        """The matrix of absolute values, whose spectral radius is no smaller; itself if no entry is negative."""
+        return self if self.nonnegative else self._with_values(self.entries()[2].detach().abs())
+
+    @cached_property
+    def within_components(self) -> WalkMatrix:
+        """The matrix without the entries between :attr:`components`, which change no eigenvalue."""
+        source, target, values = self.entries()
+        return self._with_values(torch.where(self.components[source] == self.components[target], values.detach(), 0.0))
+
+    def _with_values(self, values: Tensor) -> WalkMatrix:
+        source, target, _ = self.entries()
+        edges = torch.stack([source, target])
+        return WalkMatrix(self.name, Adjacency(edges, self.num_nodes, self.ptr, values))
+
+    @cached_property
     def acyclic(self) -> bool:
         """True if no graph of the batch has a cycle."""
         if self.adjacency.edge_index.shape[1] == 0:

@@ -15,6 +15,7 @@ from gape.solvers.base import Assignment, Result, Solver
 from gape.solvers.certificate import check_tolerance
 from gape.solvers.equation import Equation
 from gape.solvers.fixed_point import FixedPoint
+from gape.solvers.kronecker import Kronecker
 from gape.solvers.krylov import Krylov
 from gape.solvers.schur import Schur
 from gape.solvers.series import Series
@@ -26,6 +27,9 @@ FAST_RADIUS = 0.7
 MAX_KRYLOV_LABELS = 8
 # Up to this size all eigenvectors cost no more than a few Krylov steps.
 MAX_EIGENVECTOR_NODES = 72
+# With so few states one dense system in all unknowns costs less than a Schur form of the walk matrix. That takes long
+# where all eigenvalues have the same size: 6 s for a directed ring of 400 nodes.
+MAX_DENSE_SYSTEM_STATES, MAX_DENSE_SYSTEM_UNKNOWNS = 4, 1024
 # Krylov steps that are always tried before eigenvectors take over.
 MIN_KRYLOV_STEPS = 24
 
@@ -38,7 +42,8 @@ class Auto(Solver):
     2. ρ(μ)·‖A‖ ≤ 0.7 on every graph, so that the sum over runs converges fast: :class:`Series`;
     3. no graph has a cycle, so that the sum is finite: :class:`Series`;
     4. a graph is too large for a dense matrix: :class:`Krylov`;
-    5. more than 8 labels have runs: :class:`Spectral` if the walk matrix is symmetric, otherwise :class:`Schur`;
+    5. more than 8 labels have runs: :class:`Spectral` if the walk matrix is symmetric, otherwise :class:`Schur`, or
+       :class:`Kronecker` for up to 4 states and 1,024 unknowns;
     6. symmetric walk matrix, and no graph has more than 72 nodes: :class:`Spectral`; otherwise :class:`Krylov`.
 
     Acyclic graphs in a batch with others are solved separately, by rule 3. Graphs on which Krylov runs out of steps go
@@ -127,7 +132,10 @@ class Auto(Solver):
     @staticmethod
     def direct(equation: Equation) -> Solver:
         """The solver of rule 5."""
-        return next(solver for solver in (Spectral(), Schur()) if solver.supports(equation))
+        unknowns = int(equation.sizes.max()) * equation.states
+        small = equation.states <= MAX_DENSE_SYSTEM_STATES and unknowns <= MAX_DENSE_SYSTEM_UNKNOWNS
+        solvers = (Spectral(), Kronecker() if small else Schur())
+        return next(solver for solver in solvers if solver.supports(equation))
 
     def _acyclic_subset(self, equation: Equation) -> Tensor | None:
         """``[graphs]``: which are acyclic, if some but not all are and rule 2 does not take them all."""

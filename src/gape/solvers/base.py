@@ -58,7 +58,18 @@ class Result:
     coordinates: Tensor | None = None
     solver: list[str] = field(default_factory=list)
 
-    PER_GRAPH: ClassVar[tuple[str, ...]] = ("residual", "spectral_radius", "separation", "unique", "status")
+    PER_GRAPH: ClassVar[tuple[str, ...]] = (
+        "residual",
+        "spectral_radius",
+        "separation",
+        "unique",
+        "status",
+        "error_bound",
+    )
+
+    def __post_init__(self) -> None:
+        # ``[graphs]``: bound of the relative error where :mod:`gape.solvers.error_bound` was asked for one, else NaN.
+        self.error_bound = torch.full_like(self.residual, torch.nan)
 
     @classmethod
     def constant(cls, equation: Equation, status: Status, value: float) -> Result:

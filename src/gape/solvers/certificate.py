@@ -1,29 +1,35 @@
 """Certificates: from residuals and spectral radii to a :class:`Status`, for every solver and readout.
 
-Also the proofs behind them: ρ(μ)ρ(A) < 1, the sum over runs may stop, the weights are finite.
+Also the proofs behind them: bounds of ρ(μ)ρ(A), the sum over runs may stop, the weights are finite.
 """
 
 from __future__ import annotations
 
 from numbers import Real
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from gape.graph.spectral_radius import MAX_DENSE_RADIUS_NODES, spectral_radius
+from gape.graph.spectral_radius import MAX_DENSE_RADIUS_NODES, spectral_radius_bounds
+from gape.graph.walk_matrix import WalkMatrix
 from gape.solvers.equation import Equation
 from gape.solvers.solution import Status
 
 # A larger relative residual, from a solver that cannot do better, means that there is no solution.
 MAX_CONSISTENT_RESIDUAL = 1e-8
-# The largest relative residual that rounding explains on an equation that is regular, but nearly singular.
-MAX_ROUNDING_RESIDUAL = 1e-5
-# The equation counts as singular if |1 - λδ| is at most this for an eigenvalue λ of μ and δ of A.
+# The largest relative residual that rounding explains on an equation that is regular, but nearly singular. With
+# rounding added, no solved equation reports more than twice this.
+MAX_ROUNDING_RESIDUAL = 5e-6
+# Rounding errors below this are not added to residuals.
+MIN_ROUNDING_RESIDUAL = 1e-10
+# The equation counts as singular if |1 - λδ| is at most this for an eigenvalue λ of μ and δ of A. It is also the margin
+# around ρ(μ)ρ(A) = 1 in which convergence is not decided.
 SINGULAR_GAP = 1e-10
 # The relative residual asked of solvers that do not iterate.
 DIRECT_TOLERANCE = 1e-10
-# Products with A that cost less than all of its eigenvalues.
-MAX_PUSHES = 32
+# Products with A that cost less than all of its eigenvalues; and those that larger graphs are worth.
+MAX_PUSHES, MAX_SPARSE_PUSHES = 32, 256
 
 # Results hold a status as its index in STATUSES, and uniqueness as one of three numbers.
 STATUSES = tuple(Status)
@@ -71,13 +77,35 @@ def below_one(radius: Tensor) -> Tensor:
     return radius < 1.0 - SINGULAR_GAP
 
 
+class RadiusBounds(NamedTuple):
+    """Bounds of ρ(μ)ρ(A), ``[graphs]`` each, that hold in spite of rounding."""
+
+    lower: Tensor
+    upper: Tensor
+
+    @property
+    def converges(self) -> Tensor:
+        """``[graphs]``: YES if the runs surely sum up, NO if they surely do not, UNKNOWN closer to 1 than 1e-10."""
+        known = torch.where(self.lower > 1.0 + SINGULAR_GAP, NO, UNKNOWN)
+        return torch.where(below_one(self.upper), YES, known)
+
+    @property
+    def kind(self) -> str:
+        """``"exact"`` if the bounds coincide up to 1e-7, otherwise ``"estimate"``."""
+        tight = self.upper - self.lower <= 1e-7 * self.upper.clamp(min=1.0)
+        return "exact" if bool(tight.all()) else "estimate"
+
+    def clamp(self, estimate: Tensor) -> Tensor:
+        """An estimate, moved between the bounds."""
+        return torch.minimum(torch.maximum(estimate, self.lower), self.upper)
+
+
 def judge(
     residual: Tensor,
-    radius: Tensor,
+    converges: Tensor,
     *,
     tolerance: float,
     exhausted: Tensor | bool,
-    run_sum: Tensor | bool = False,
     rounding: Tensor | None = None,
     regular: Tensor | None = None,
 ) -> Tensor:
@@ -85,75 +113,142 @@ def judge(
 
     Args:
         residual: ``[graphs]``, relative residuals.
-        radius: ``[graphs]``, ρ(μ)ρ(A) or an upper bound of it.
+        converges: ``[graphs]``, YES, NO or UNKNOWN: whether ρ(μ)ρ(A) < 1.
         tolerance: the residual asked for.
         exhausted: whether the solver's space is the whole space. A residual that stays large then means singular
             rather than not converged, unless ``rounding`` explains it.
-        run_sum: graphs known to sum their runs whatever the radius.
         rounding: ``[graphs]``, see :meth:`Equation.rounding`. A nearly singular equation has large solutions.
-        regular: ``[graphs]``, whether the equation is known to be regular, however large its solution.
+        regular: ``[graphs]``, whether the equation is known to be regular. If rounding explains a large residual, it is
+            then ill-conditioned instead of singular.
     """
-    status = torch.where(below_one(radius) | run_sum, code(Status.RUN_SUM), code(Status.ALGEBRAIC))
+    status = run_status(converges)
     exhausted = torch.as_tensor(exhausted, device=residual.device)
     enough = torch.full_like(residual, MAX_CONSISTENT_RESIDUAL)
     if rounding is not None:
-        most = MAX_ROUNDING_RESIDUAL if regular is None else torch.where(regular, torch.inf, MAX_ROUNDING_RESIDUAL)
-        enough = torch.maximum(enough, (64.0 * rounding).clamp(max=torch.as_tensor(most)))
-    bad = ~((residual <= tolerance) | (exhausted & (residual <= enough)))
+        enough = torch.maximum(enough, (64.0 * rounding).clamp(max=MAX_ROUNDING_RESIDUAL))
+    solved = (residual <= tolerance) | (exhausted & (residual <= enough))
     failed = torch.where(exhausted, code(Status.SINGULAR), code(Status.NOT_CONVERGED))
-    return torch.where(bad, failed, status)
+    if rounding is not None and regular is not None:
+        # A residual that is small by chance says no more than rounding lets it.
+        explained = (regular | solved) & (residual <= 64.0 * rounding)
+        failed = torch.where(explained, code(Status.ILL_CONDITIONED), failed)
+        solved &= ~(rounding > MAX_ROUNDING_RESIDUAL)
+    return torch.where(solved, status, failed)
 
 
-def proven_radius(equation: Equation, estimate: Tensor, positive: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """ρ(μ)ρ(A) ``[graphs]``, and where it is proven to be below 1.
+def run_status(converges: Tensor) -> Tensor:
+    """The status ``[graphs]`` of solved equations, as an index of ``STATUSES``; ``converges``: YES, NO or UNKNOWN."""
+    known = torch.where(converges == NO, code(Status.ALGEBRAIC), code(Status.SOLVED))
+    return torch.where(converges == YES, code(Status.RUN_SUM), known)
 
-    An ``estimate`` may be too low. Where it is below 1, these are tried in turn: a norm of A; if no weight is negative,
-    max (Aᵀy)_v / y_v for a ``positive`` vector y ``[n]`` (Collatz, 1942); likewise, weighted walk counts that shrink;
-    and the eigenvalues of graphs that are small enough for them, which replace the estimate.
+
+def with_rounding(residual: Tensor, rounding: Tensor) -> Tensor:
+    """Add to a computed residual what rounding may hide, where that is not negligible."""
+    return torch.where(rounding > MIN_ROUNDING_RESIDUAL, residual + rounding, residual)
+
+
+def dense_radius_bounds(equation: Equation) -> RadiusBounds:
+    """Bounds of ρ(μ)ρ(A) by dense eigenvalue problems; trivial for graphs of more than 512 nodes."""
+    low, high = equation.transition_bounds
+    lower, upper = spectral_radius_bounds(equation.walk, torch.ones_like(equation.sizes, dtype=torch.bool))
+    norms = equation.walk.norm_bounds * (1.0 + 1e-14)
+    return RadiusBounds(low * lower, high * torch.minimum(upper, norms))
+
+
+def radius_bounds_of(equation: Equation, lower: Tensor | None = None, positive: Tensor | None = None) -> RadiusBounds:
+    """Bounds of ρ(μ)ρ(A), as good as it takes to tell whether it is below 1.
+
+    In turn, for graphs that are not decided yet: a norm of A; no cycle, in the graph or the transitions; for a
+    ``positive`` vector y ``[n]``, max (|A|ᵀy)_v / y_v (Collatz, 1942); weighted walk counts, which bound ρ from above;
+    dense eigenvalue problems for graphs that are small enough; and for larger ones, if no weight is negative, the
+    smallest growth of walk counts in a strongly connected component, which bounds ρ from below.
+
+    Args:
+        lower: ``[graphs]``, a known lower bound of ρ(A).
+        positive: a guess of the eigenvector of ρ(A).
     """
-    mu, walk = equation.transition_radius, equation.walk
-    sure = below_one(mu * walk.norm_bounds)
-    unsure = below_one(estimate) & ~sure
-    if positive is not None and walk.nonnegative and bool(unsure.any()):
-        ratio = torch.where(positive > 0, walk.push(positive) / positive, torch.inf)
+    low, high = equation.transition_bounds
+    walk = equation.walk
+    below = torch.zeros(equation.num_graphs, dtype=torch.float64, device=walk.ptr.device) if lower is None else lower
+    bounds = RadiusBounds(low * below, high * walk.norm_bounds * (1.0 + 1e-14))
+
+    def undecided() -> Tensor:
+        return bounds.converges == UNKNOWN
+
+    def improve(upper: Tensor) -> RadiusBounds:
+        return RadiusBounds(bounds.lower, torch.minimum(bounds.upper, upper))
+
+    if bool(undecided().any()):
+        bounds = improve(torch.where(walk.acyclic_graphs, 0.0, torch.inf))
+    if positive is not None and bool(undecided().any()):
+        ratio = torch.where(positive > 0, walk.absolute.push(positive) / positive, torch.inf)
         isolated = torch.bincount(walk.adjacency.edge_index.flatten(), minlength=walk.num_nodes) == 0
-        sure = sure | below_one(mu * walk.adjacency.segment_max(ratio.masked_fill(isolated, 0.0)))
-        unsure &= ~sure
-    if walk.nonnegative and bool(unsure.any()):
-        sure = sure | _walks_shrink(equation, unsure)
-        unsure &= ~sure
-    unsure &= walk.adjacency.sizes <= MAX_DENSE_RADIUS_NODES
-    if not bool(unsure.any()):
-        return estimate, sure
-    radius = torch.where(unsure, mu * spectral_radius(walk, unsure), estimate)
-    return radius, sure | (unsure & below_one(radius))
+        bounds = improve(high * (1.0 + 1e-14) * walk.adjacency.segment_max(ratio.masked_fill(isolated, 0.0)))
+    if bool(undecided().any()):
+        bounds = improve(_walk_count_bound(equation, undecided()))
+    small = walk.adjacency.sizes <= MAX_DENSE_RADIUS_NODES
+    if bool((undecided() & small).any()):
+        below, above = spectral_radius_bounds(walk, undecided() & small)
+        bounds = RadiusBounds(torch.maximum(bounds.lower, low * below), torch.minimum(bounds.upper, high * above))
+    if walk.nonnegative and bool((undecided() & ~small).any()):
+        bounds = RadiusBounds(torch.maximum(bounds.lower, low * _least_growth(walk)), bounds.upper)
+    return bounds
 
 
-def _walks_shrink(equation: Equation, asked: Tensor) -> Tensor:
-    """``[graphs]``: whether (ρ(μ)Aᵀ)ᵗ maps ones to less than one for some t, which implies ρ(μ)ρ(A) < 1."""
-    walk, mu = equation.walk, equation.transition_radius
-    y = torch.ones(walk.num_nodes, dtype=torch.float64, device=walk.ptr.device)
-    found = torch.zeros_like(asked)
-    for _ in range(MAX_PUSHES):
-        y = walk.push(y) * mu
-        found = found | below_one(walk.adjacency.segment_max(y))
-        if bool((found | ~asked).all()):
+def _walk_count_bound(equation: Equation, asked: Tensor) -> Tensor:
+    """``[graphs]``: a bound of ρ(μ)ρ(A) from the largest count of t-step walks to the power 1/t, until below 1."""
+    walk, high = equation.walk.absolute, equation.transition_bounds[1]
+    large = bool((equation.sizes[asked] > MAX_DENSE_RADIUS_NODES).any())
+    counts = torch.ones(walk.num_nodes, dtype=torch.float64, device=walk.ptr.device)
+    best = torch.full((equation.num_graphs,), torch.inf, dtype=torch.float64, device=walk.ptr.device)
+    for t in range(1, (MAX_SPARSE_PUSHES if large else MAX_PUSHES) + 1):
+        counts = walk.push(counts) * high
+        largest = walk.adjacency.segment_max(counts)
+        # Rounding adds at most a few units of the last place per edge and step.
+        found = (largest * (1.0 + 1e-12 * t)) ** (1.0 / t)
+        # A count that has nearly underflowed bounds nothing.
+        found = torch.where((largest > 1e-280) & torch.isfinite(largest), found, torch.inf)
+        if t <= MAX_PUSHES:
+            best = torch.minimum(best, found)
+        else:  # more steps for large graphs only, so that a graph gets the same bound in any batch
+            best = torch.where(equation.sizes > MAX_DENSE_RADIUS_NODES, torch.minimum(best, found), best)
+        if bool((below_one(best) | ~asked).all()):
             break
-    return found
+    return best
+
+
+def _least_growth(walk: WalkMatrix) -> Tensor:
+    """``[graphs]``: for A ≥ 0, a lower bound of ρ(A): min (Aᵀy)_v / y_v over a component, for some y > 0."""
+    inside, component = walk.within_components, walk.components
+    y = torch.ones(walk.num_nodes, dtype=torch.float64, device=walk.ptr.device)
+    best = torch.zeros(int(component.max()) + 1, dtype=torch.float64, device=walk.ptr.device)
+    for _ in range(MAX_PUSHES):
+        pushed = inside.push(y)
+        least = torch.full_like(best, torch.inf).scatter_reduce(0, component, pushed / y, "amin")
+        best = torch.maximum(best, least)
+        # A shift keeps periodic components from oscillating, and y positive.
+        y = pushed + y * least[component].clamp(min=1e-300)
+        y = y / torch.zeros_like(best).scatter_reduce(0, component, y, "amax")[component]
+        y = y.clamp(min=1e-200)
+    return walk.adjacency.segment_max(best[component]) * (1.0 - 1e-12)
 
 
 def contracting_power(matrix: Tensor, most: int) -> int | None:
     """Find a power of two p ≤ ``most`` with ‖matrixᵖ‖₂ ≤ ½; ``None`` if there is none.
 
-    One small term of a sum says nothing about the next; p small terms in a row are followed by small ones only.
+    One small term of a sum says nothing about the next; p small terms in a row are followed by small ones only. The
+    rounding errors of the powers are included.
 
     Example:
         >>> contracting_power(torch.tensor([[0.0, 1e-13], [1e11, 0.0]]), most=64)
         2
     """
-    power = 1
-    while not float(torch.linalg.matrix_norm(matrix, 2)) <= 0.5:
+    power, error = 1, torch.zeros_like(matrix.abs())
+    while True:
+        if float(torch.linalg.matrix_norm(matrix, 2)) + float(torch.linalg.matrix_norm(error)) <= 0.5:
+            return power
+        size = matrix.abs()
+        error = size @ error + error @ size + error @ error + 2.0**-50 * len(matrix) * (size @ size)
         matrix, power = matrix @ matrix, 2 * power
-        if power > most or not bool(torch.isfinite(matrix).all()):
+        if power > most or not bool(torch.isfinite(error).all() & torch.isfinite(matrix).all()):
             return None
-    return power

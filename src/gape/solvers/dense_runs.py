@@ -22,12 +22,17 @@ from gape.solvers.certificate import (
     SINGULAR_GAP,
     UNKNOWN,
     YES,
-    below_one,
+    RadiusBounds,
     code,
+    dense_radius_bounds,
     judge,
     overflowing,
+    radius_bounds_of,
+    run_status,
+    with_rounding,
 )
 from gape.solvers.equation import Equation
+from gape.solvers.error_bound import MAX_INVERSE_UNKNOWNS, dense_error_bound
 from gape.solvers.kronecker import solve_or_least_squares, within
 from gape.solvers.schur_form import SchurForm, pole_gaps, solve_diagonal
 from gape.solvers.singular import MAX_DENSE_UNKNOWNS
@@ -52,19 +57,35 @@ class BlockCertificate:
 
     def __init__(self, equation: Equation, solver: str, steps: int) -> None:
         graphs, device = equation.num_graphs, equation.walk.ptr.device
+        self.equation = equation
         self.solver, self.steps = solver, steps
-        self.radius, self.gap, self.rounding = torch.zeros(3, graphs, dtype=torch.float64, device=device)
+        numbers = torch.zeros(4, graphs, dtype=torch.float64, device=device)
+        self.radius, self.graph_radius, self.gap, self.rounding = numbers
+        self.error_bound = torch.full_like(self.radius, torch.nan)
+        # The dense system was regular, in spite of what eigenvalues said; or it was too ill-conditioned to tell.
+        self.regular = torch.zeros(graphs, dtype=torch.bool, device=device)
+        self.unknown = torch.zeros_like(self.regular)
         self.separation = torch.ones(graphs, dtype=torch.float64, device=device)
         self.suspect = torch.zeros(graphs, dtype=torch.bool, device=device)
 
     @property
     def singular(self) -> Tensor:
         """``[graphs]``: whether the equation is singular, or may be."""
-        return (self.separation <= SINGULAR_GAP) | self.suspect
+        return torch.logical_and(self.separation <= SINGULAR_GAP, ~self.regular) | self.suspect
+
+    def _radius_bounds(self, summed: bool) -> RadiusBounds:
+        if summed:  # the powers that were summed have proven it
+            return RadiusBounds(torch.zeros_like(self.radius), torch.zeros_like(self.radius))
+        if self.equation.walk.similarity is None:
+            return dense_radius_bounds(self.equation)
+        low, high = self.equation.transition_bounds
+        error = 2.0**-50 * max(self.steps, 1)
+        return RadiusBounds(low * (1.0 - error) * self.graph_radius, high * (1.0 + error) * self.graph_radius)
 
     def add_spectrum(self, graphs: Tensor, theta: Tensor, form: SchurForm) -> None:
         """Add the eigenvalues ``[B, J]`` of the walk matrices of ``graphs``; ``form`` is the Schur form of μ."""
-        self.radius[graphs] = theta.abs().amax(-1) * float(form.eigenvalues.abs().max())
+        self.graph_radius[graphs] = theta.abs().amax(-1)
+        self.radius[graphs] = self.graph_radius[graphs] * float(form.eigenvalues.abs().max())
         self.separation[graphs] = pole_gaps(theta, form).amin(1).clamp(max=1.0)
 
     def add_rounding(self, graphs: Tensor, size: Tensor, norm: Tensor | float) -> None:
@@ -77,22 +98,42 @@ class BlockCertificate:
         Args:
             summed: whether the runs were summed by length, so that the sum converges whatever the bound of the radius.
         """
-        status = judge(self.gap, self.radius, tolerance=MAX_CONSISTENT_RESIDUAL, exhausted=True, run_sum=summed)
-        status[self.suspect] = code(Status.NOT_CONVERGED)
+        bounds = self._radius_bounds(summed)
+        status = judge(
+            self.gap,
+            bounds.converges,
+            tolerance=MAX_CONSISTENT_RESIDUAL,
+            exhausted=True,
+            rounding=self.rounding,
+            regular=~self.singular,
+        )
+        # A small error bound outweighs a large residual.
+        exact = (status == code(Status.ILL_CONDITIONED)) & (self.error_bound <= MAX_ROUNDING_RESIDUAL)
+        status = torch.where(exact, run_status(bounds.converges), status)
+        # Graphs too large for the dense system that would tell.
+        status[self.suspect] = code(Status.ILL_CONDITIONED)
+        self.error_bound[self.suspect] = torch.inf
         lost = overflowing(weights, rows)
         if lost is not None:
             status[lost] = code(Status.OVERFLOW)
-        return Result(
+        sure = (bounds.converges == YES) | (
+            self.separation > SINGULAR_GAP + 2 * self.steps * (bounds.upper - bounds.lower)
+        )
+        unique = torch.where(sure, YES, UNKNOWN)
+        singular, known = (self.separation <= SINGULAR_GAP) & ~self.regular, ~(self.unknown | self.suspect)
+        result = Result(
             weights=weights,
             residual=self.gap + self.rounding,
-            spectral_radius=self.radius,
+            spectral_radius=self.radius if summed else bounds.clamp(self.radius),
             separation=self.separation,
-            unique=torch.where(self.singular, UNKNOWN if summed else NO, YES),
+            unique=torch.where(known, torch.where(singular, UNKNOWN if summed else NO, unique), UNKNOWN),
             status=status,
             steps=self.steps,
-            radius_kind="bound" if summed else "exact",
+            radius_kind="bound" if summed else bounds.kind,
             solver=[self.solver] * len(self.radius),
         )
+        result.error_bound = self.error_bound
+        return result
 
 
 class DenseRuns:
@@ -170,6 +211,8 @@ class DenseRuns:
         self.certificate.add_spectrum(block.graphs, theta, self.form)
         self.certificate.gap[block.graphs] = (gap / total).sqrt()
         self.certificate.add_rounding(block.graphs, (size / total).sqrt(), norm)
+        regular = self.certificate.separation > SINGULAR_GAP
+        self.certificate.suspect |= regular & (self.certificate.rounding > MAX_ROUNDING_RESIDUAL)
 
     def _pairs_by_eigenvectors(self, block: Block, weighted: Tensor) -> Tensor:
         vectors, by_label = self._eigenvectors(block)
@@ -218,10 +261,10 @@ class DenseRuns:
 
         One dense system per graph gives the solution for every source node, or its minimum-norm least squares.
         """
-        if self.walk.symmetric:  # the eigenvectors have solved it
-            return
         certificate = self.certificate
-        for i in certificate.singular[block.graphs].nonzero().flatten().tolist():
+        # The eigenvectors of a symmetric matrix have solved singular equations.
+        asked = certificate.suspect if self.walk.symmetric else certificate.singular
+        for i in asked[block.graphs].nonzero().flatten().tolist():
             initial, graph = self._initial(block, i), block.graphs[i]
             if initial.numel() > MAX_DENSE_UNKNOWNS:
                 if certificate.suspect[graph]:
@@ -230,15 +273,19 @@ class DenseRuns:
                     raise ValueError(_too_large(*initial.shape))
                 certificate.gap[graph] = torch.inf
                 continue
-            component, contracts = self.walk.components[block.nodes[i]], bool(below_one(certificate.radius[graph]))
-            runs, residual, regular = _least_squares_runs(
+            component, alone = self.walk.components[block.nodes[i]], self.equation.alone(int(graph))
+            contracts = bool(radius_bounds_of(alone).converges == YES)
+            runs, residual, regular, unique, bound = _least_squares_runs(
                 block.matrices[i], self.equation.transition, initial, component, contracts
             )
             certificate.suspect[graph] = False
             # Of a regular equation all that is left is rounding.
             certificate.rounding[graph], certificate.gap[graph] = (residual, 0.0) if regular else (0.0, residual)
+            certificate.regular[graph], certificate.unknown[graph] = regular, unique == UNKNOWN
             if not regular:
                 certificate.separation[graph] = 0.0
+            elif residual > MAX_ROUNDING_RESIDUAL:
+                certificate.error_bound[graph] = bound
             yield i, runs
 
     def _labels(self, block: Block) -> Tensor | None:
@@ -278,7 +325,7 @@ def _runs_from_each(
 
 def _least_squares_runs(
     matrix: Tensor, transition: Tensor, initial: Tensor, component: Tensor, contracts: bool
-) -> tuple[Tensor, Tensor, bool]:
+) -> tuple[Tensor, Tensor, bool, int, float]:
     """Solve X = AᵀXμ + e_u initial[u] for every node u by one dense system, by least squares if it is singular.
 
     Args:
@@ -289,16 +336,21 @@ def _least_squares_runs(
         contracts: whether ρ(μ)ρ(A) < 1.
 
     Returns:
-        ``[n, n, k]``, from, to, state; the relative residual of all of them together; and whether it is regular.
+        ``[n, n, k]``, from, to, state; the relative residual of all of them together; whether it is regular; whether it
+        is unique (YES, NO, UNKNOWN); and a bound of the relative error.
     """
     n, k = initial.shape
     operator = torch.kron(matrix.T.contiguous(), transition.T.contiguous())
     # Column u is zero but for the rows of node u.
     rhs = torch.diag_embed(initial.T).permute(1, 0, 2).reshape(n * k, n)
-    found, regular = solve_or_least_squares(operator, rhs, component, contracts)
-    residual = torch.linalg.matrix_norm(found - operator @ found - rhs)
-    relative = residual / torch.linalg.matrix_norm(rhs).clamp(min=1e-300)
-    return found.reshape(n, k, n).permute(2, 0, 1), relative, regular
+    found, regular, unique = solve_or_least_squares(operator, rhs, component, contracts)
+    size = torch.linalg.matrix_norm(rhs).clamp(min=1e-300)
+    relative = torch.linalg.matrix_norm(found - operator @ found - rhs) / size
+    if regular:
+        lost = 2.0**-52 * (1.0 + torch.linalg.matrix_norm(operator)) * torch.linalg.matrix_norm(found)
+        relative = with_rounding(relative, lost / size)
+    bound = dense_error_bound(operator, rhs, found) if regular and n * k <= MAX_INVERSE_UNKNOWNS else torch.inf
+    return found.reshape(n, k, n).permute(2, 0, 1), relative, regular, unique, bound
 
 
 def _too_large(nodes: int, states: int) -> str:

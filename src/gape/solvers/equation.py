@@ -22,6 +22,7 @@ from gape.automaton import Automaton
 from gape.graph.adjacency import Adjacency
 from gape.graph.graph import Graph
 from gape.graph.walk_matrix import WalkMatrix
+from gape.linalg.radius_bounds import balanced, radius_bounds, split_components
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,6 +246,33 @@ class Equation:
             return self.transition_radius
         return float(torch.linalg.matrix_norm(self.transition.cpu(), 2))
 
+    @cached_property
+    def transition_bounds(self) -> tuple[float, float]:
+        """A lower and an upper bound of ρ(μ), for one μ, that hold in spite of rounding."""
+        radius, norm = self.transition_radius, self.transition_norm
+        if radius >= norm * (1.0 - 1e-12):  # an eigenvalue as large as the norm is well-conditioned
+            return norm * (1.0 - 1e-12), norm * (1.0 + 1e-14)
+        lower, upper = radius_bounds(balanced(split_components(self.transition.cpu())))
+        return float(lower), min(float(upper), norm * (1.0 + 1e-14))
+
+    @property
+    def reliable_poles(self) -> bool:
+        """True if rounding moves the eigenvalues of μ by less than what tells a singular equation."""
+        upper = self.transition_bounds[1]
+        return upper - self.transition_radius <= 1e-10 * max(1.0, upper)
+
+    @property
+    def absolute(self) -> Equation:
+        """The operator with absolute values in A and μ: no run weighs less than in the equation itself."""
+        return replace(self, walk=self.walk.absolute, transition=self.transition.abs(), final=None, out=None)
+
+    @property
+    def row_norms(self) -> Equation:
+        """The operator ‖μ‖₂|A|, with one state: it bounds the norms of the rows of F(X) by those of X."""
+        norms = torch.linalg.matrix_norm(self.transition, 2)
+        alpha = torch.ones(1, self.initial.shape[1], dtype=norms.dtype, device=norms.device)
+        return replace(self.absolute, initial=alpha, transition=norms[..., None, None], given_rhs=None)
+
     @property
     def radius_bound(self) -> Tensor:
         """``[graphs]``: an upper bound of the spectral radius of F, 0 for acyclic graphs.
@@ -253,7 +281,8 @@ class Equation:
         matrices can grow although each has a small radius.
         """
         norms = self.walk.two_norm_bounds if self.typed else self.walk.norm_bounds
-        return torch.where(self.walk.acyclic_graphs, 0.0, self.transition_radius * norms)
+        largest = self.transition_radius if self.typed else self.transition_bounds[1]
+        return torch.where(self.walk.acyclic_graphs, 0.0, largest * norms)
 
     def norms(self, x: Tensor) -> Tensor:
         """``[graphs]``: the norm of each graph's rows of ``x`` ``[n, k]``, without over- or underflow.
@@ -271,7 +300,7 @@ class Equation:
 
     def residual(self, x: Tensor) -> Tensor:
         """``[graphs]``: ‖X - F(X) - S‖ / ‖S‖, at the cost of one more product over the edges."""
-        return self.relative(self.norms(x - self.apply(x) - self.rhs))
+        return self.relative(self.norms(x - (self.apply(x) + self.rhs)))
 
     def rounding(self, size: Tensor, graph_norm: Tensor) -> Tensor:
         """The relative residual that float64 alone costs a solution of norm ``size``, all ``[graphs]``."""

@@ -15,8 +15,18 @@ from torch import Tensor
 from gape._internal.validation import positive
 from gape.graph.batching import Padding
 from gape.solvers.base import Result, Solver
-from gape.solvers.certificate import MAX_ROUNDING_RESIDUAL, UNKNOWN, YES, below_one, check_tolerance, code, judge
+from gape.solvers.certificate import (
+    MAX_ROUNDING_RESIDUAL,
+    UNKNOWN,
+    YES,
+    below_one,
+    check_tolerance,
+    code,
+    judge,
+    with_rounding,
+)
 from gape.solvers.equation import Equation
+from gape.solvers.kronecker import operator_radius_bounds
 from gape.solvers.krylov import Arnoldi
 from gape.solvers.series import Operator, substitute
 from gape.solvers.solution import Status
@@ -47,22 +57,24 @@ class FixedPoint(Solver):
     def solve(self, equation: Equation) -> Result:
         bound = equation.radius_bound
         x, residual, radius, steps = self.solve_operator(equation, equation.apply, equation.rhs, estimate=True)
+        bounds = operator_radius_bounds(equation)
+        converges = bounds.converges
         known = below_one(bound)
-        radius = torch.where(known, torch.minimum(bound, radius), radius)
-        status = judge(residual, radius, tolerance=self.tolerance, exhausted=False)
-        # The residual of large weights is a small difference of large numbers, and may be 0 by chance. Substitution on
-        # acyclic graphs is accurate.
-        rounding = equation.rounding(equation.norms(x), equation.walk.norm_bounds)
-        rounding = torch.where(equation.walk.acyclic_graphs, 0.0, rounding)
+        radius = torch.where(known, bounds.upper, bounds.clamp(radius))
+        status = judge(residual, converges, tolerance=self.tolerance, exhausted=False)
+        # The residual of large weights is a small difference of large numbers, and may be 0 by chance.
+        rounding = equation.rounding(equation.norms(x), equation.walk.two_norm_bounds)
+        acyclic = equation.walk.acyclic_graphs
         # Stagnation, or weights too large to be accurate: resolve_singular() decides by the dense system.
         suspect = (status == code(Status.NOT_CONVERGED)) | (rounding > MAX_ROUNDING_RESIDUAL)
+        status = torch.where(suspect, torch.where(acyclic, code(Status.ILL_CONDITIONED), code(Status.SINGULAR)), status)
         return Result(
             weights=x,
-            residual=residual + rounding,
+            residual=torch.where(acyclic, with_rounding(residual, rounding), residual + rounding),
             spectral_radius=radius,
             separation=torch.where(known, 1.0 - bound, torch.nan),
-            unique=torch.where(known, YES, UNKNOWN),
-            status=torch.where(suspect, code(Status.SINGULAR), status),
+            unique=torch.where(converges == YES, YES, UNKNOWN),
+            status=status,
             steps=steps,
             radius_kind="bound" if bool(known.all()) else "estimate",
             confirmed=False,

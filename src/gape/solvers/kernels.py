@@ -188,7 +188,7 @@ def galerkin(
         padded_columns(equation.initial.T[equation.used_labels]),
     ]
     shape = len(poles), equation.states, numbers[-1].shape[-1], graphs.labels
-    automaton = Diagonalised(*shape, *map(_address, numbers), equation.transition_radius)
+    automaton = Diagonalised(*shape, *map(_address, numbers), equation.transition_bounds[1])
     rhs_norm, norm = equation.rhs_norm.contiguous(), walk.norm_bounds.contiguous()
     found = torch.full((4, equation.num_graphs), torch.inf, dtype=torch.float64)
     steps = graphs.run(

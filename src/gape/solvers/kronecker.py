@@ -11,9 +11,26 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import positive
+from gape.linalg.radius_bounds import radius_bounds
 from gape.solvers.base import Result, Solver
-from gape.solvers.certificate import DIRECT_TOLERANCE, NO, SINGULAR_GAP, YES, below_one, judge
+from gape.solvers.certificate import (
+    DIRECT_TOLERANCE,
+    MAX_PUSHES,
+    NO,
+    SINGULAR_GAP,
+    UNKNOWN,
+    YES,
+    RadiusBounds,
+    below_one,
+    dense_radius_bounds,
+    judge,
+    radius_bounds_of,
+    with_rounding,
+)
 from gape.solvers.equation import Equation
+
+# Graphs with at most so many unknowns (nodes × states) get the eigenvalues of F, if nothing else tells its radius.
+MAX_DENSE_RADIUS_UNKNOWNS = 64
 
 
 @dataclass(frozen=True)
@@ -35,8 +52,10 @@ class Kronecker(Solver):
         rhs = equation.rhs
         x = torch.zeros_like(rhs).contiguous()
         graphs = equation.num_graphs
-        radius, separation = torch.zeros(2, graphs, dtype=torch.float64, device=rhs.device)
+        radius, separation, lower, upper = torch.zeros(4, graphs, dtype=torch.float64, device=rhs.device)
         regular = torch.ones(graphs, dtype=torch.bool, device=rhs.device)
+        unique = torch.full((graphs,), YES, device=rhs.device)
+        bounds = RadiusBounds(lower, upper) if equation.typed else dense_radius_bounds(equation)
         dense = equation.walk.dense(within_components=True).detach()
         poles = torch.linalg.eigvals(equation.transition)
         for i, matrix in enumerate(operator_matrices(equation, self.max_unknowns)):
@@ -45,28 +64,32 @@ class Kronecker(Solver):
                 separation[i] = 1.0
                 continue
             if equation.typed:
-                spectrum = torch.linalg.eigvals(within(matrix, equation.walk.components[nodes]))
+                inside = within(matrix, equation.walk.components[nodes])
+                spectrum = torch.linalg.eigvals(inside)
+                lower[i], upper[i] = radius_bounds(inside)
             else:
                 # Those of A ⊗ μ are the products; padding adds zeros, which change neither number below.
                 spectrum = torch.outer(torch.linalg.eigvals(dense[i]), poles).flatten()
             radius[i] = spectrum.abs().max()
             separation[i] = (1 - spectrum).abs().min().clamp(max=1.0)
             component = equation.walk.components[nodes]
-            contracts = bool(below_one(radius[i]))
-            solved, regular[i] = solve_or_least_squares(matrix, rhs[nodes].reshape(-1), component, contracts)
+            contracts = bool(bounds.converges[i] == YES)
+            found = solve_or_least_squares(matrix, rhs[nodes].reshape(-1), component, contracts)
+            solved, regular[i], unique[i] = found
             x[nodes] = solved.reshape(-1, x.shape[1])
         residual = equation.residual(x)
-        rounding = equation.rounding(equation.norms(x), equation.walk.norm_bounds)
+        rounding = equation.rounding(equation.norms(x), equation.walk.two_norm_bounds)
         status = judge(
             residual,
-            radius,
+            bounds.converges,
             tolerance=DIRECT_TOLERANCE,
             exhausted=True,
             rounding=torch.where(regular, rounding, 0.0),
             regular=regular,
         )
-        unique = torch.where(regular, YES, NO)
-        return Result(x, residual, radius, separation, unique, status, equation.walk.num_nodes)
+        steps, kind = equation.walk.num_nodes, bounds.kind
+        residual = with_rounding(residual, rounding)
+        return Result(x, residual, bounds.clamp(radius), separation, unique, status, steps, radius_kind=kind)
 
 
 def operator_matrices(equation: Equation, max_unknowns: int) -> list[Tensor]:
@@ -103,8 +126,44 @@ def operator_matrices(equation: Equation, max_unknowns: int) -> list[Tensor]:
     return matrices
 
 
-def solve_or_least_squares(operator: Tensor, rhs: Tensor, component: Tensor, contracts: bool) -> tuple[Tensor, bool]:
-    """Compute (I - F)⁻¹ s, or the minimum-norm least-squares solution if I - F is singular; and whether it is regular.
+def operator_radius_bounds(equation: Equation) -> RadiusBounds:
+    """Bounds of the radius of F, as good as it takes to tell whether it is below 1.
+
+    With typed transitions: norms; the growth of runs with absolute weights, which bounds it from above; dense matrices
+    of small graphs.
+    """
+    if not equation.typed:
+        return radius_bounds_of(equation)
+    bounds = RadiusBounds(torch.zeros_like(equation.radius_bound), equation.radius_bound * (1.0 + 1e-14))
+    if not bool((bounds.converges == UNKNOWN).any()):
+        return bounds
+    absolute = equation.absolute
+    runs = torch.ones(equation.walk.num_nodes, equation.states, dtype=absolute.transition.dtype)
+    runs = runs.to(equation.walk.ptr.device)
+    upper = bounds.upper
+    for t in range(1, MAX_PUSHES + 1):
+        runs = absolute.apply(runs)
+        largest = equation.adjacency.segment_max(runs.real.amax(1))
+        found = (largest * (1.0 + 1e-12 * t)) ** (1.0 / t)
+        upper = torch.where((largest > 1e-280) & torch.isfinite(largest), torch.minimum(upper, found), upper)
+        if bool(below_one(upper).all()):
+            break
+    bounds = RadiusBounds(bounds.lower, upper)
+    small = equation.sizes * equation.states <= MAX_DENSE_RADIUS_UNKNOWNS
+    for i in (small & (bounds.converges == UNKNOWN)).nonzero().flatten().tolist():
+        alone = equation.alone(i)
+        (operator,) = operator_matrices(alone, MAX_DENSE_RADIUS_UNKNOWNS)
+        bounds.lower[i], bounds.upper[i] = radius_bounds(within(operator, alone.walk.components))
+    return bounds
+
+
+def solve_or_least_squares(
+    operator: Tensor, rhs: Tensor, component: Tensor, contracts: bool
+) -> tuple[Tensor, bool, int]:
+    """Compute (I - F)⁻¹ s, or the minimum-norm least-squares solution if I - F is singular.
+
+    Also whether it is regular, and whether the solution is unique: YES, NO, or UNKNOWN if the smallest singular value
+    is within the rounding errors of the matrix.
 
     Runs never come back to a strongly connected component that they left, so the system is block triangular: singular
     if and only if one of the diagonal blocks is, and solved block by block. Weights that grow from one component to the
@@ -120,8 +179,9 @@ def solve_or_least_squares(operator: Tensor, rhs: Tensor, component: Tensor, con
     eye = torch.eye(len(operator), dtype=operator.dtype, device=operator.device)
     blocks = eye - inside
     factors, pivots, info = torch.linalg.lu_factor_ex(blocks)
-    if int(info) or not (contracts or _smallest(blocks, factors) > SINGULAR_GAP):
-        return least_squares(eye - operator, rhs), False
+    smallest, noise = _smallest(blocks, factors)
+    if int(info) or not (contracts or smallest > SINGULAR_GAP):
+        return least_squares(eye - operator, rhs), False, NO if noise <= SINGULAR_GAP else UNKNOWN
     columns = rhs.reshape(len(rhs), -1)
     between = operator - inside
     x = torch.linalg.lu_solve(factors, pivots, columns)
@@ -130,7 +190,7 @@ def solve_or_least_squares(operator: Tensor, rhs: Tensor, component: Tensor, con
         before, x = x, torch.linalg.lu_solve(factors, pivots, columns + between @ x)
         if torch.equal(before, x):
             break
-    return x.reshape(rhs.shape), True
+    return x.reshape(rhs.shape), True, YES if contracts or smallest > noise else UNKNOWN
 
 
 def within(operator: Tensor, component: Tensor) -> Tensor:
@@ -139,14 +199,14 @@ def within(operator: Tensor, component: Tensor) -> Tensor:
     return torch.where(component.unsqueeze(1) == component, operator, 0.0)
 
 
-def _smallest(system: Tensor, factors: Tensor) -> float:
-    """Estimate the smallest singular value of a matrix from its LU factors."""
+def _smallest(system: Tensor, factors: Tensor) -> tuple[float, float]:
+    """Estimate the smallest singular value of a matrix from its LU factors; and how large rounding may make a zero."""
     lu = factors.resolve_conj().cpu().numpy()
     (condition,) = scipy.linalg.get_lapack_funcs(("gecon",), (lu,))
     norm = float(torch.linalg.matrix_norm(system, 1))
     reciprocal, _ = condition(lu, norm)
     # ‖M⁻¹‖₁ is at most √n times as large as the 2-norm.
-    return float(reciprocal) * norm * math.sqrt(len(lu))
+    return float(reciprocal) * norm * math.sqrt(len(lu)), 2.0**-52 * len(lu) * norm
 
 
 def least_squares(system: Tensor, rhs: Tensor) -> Tensor:

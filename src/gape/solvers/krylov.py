@@ -18,7 +18,16 @@ from torch import Tensor
 from gape._internal.validation import positive
 from gape.graph.batching import Padding
 from gape.solvers.base import Result, Solver
-from gape.solvers.certificate import UNKNOWN, YES, below_one, check_tolerance, judge
+from gape.solvers.certificate import (
+    MAX_ROUNDING_RESIDUAL,
+    NO,
+    SINGULAR_GAP,
+    UNKNOWN,
+    YES,
+    below_one,
+    check_tolerance,
+    judge,
+)
 from gape.solvers.equation import Equation
 from gape.solvers.kernels import MAX_KERNEL_STEPS, galerkin
 from gape.solvers.projection import Projection
@@ -89,21 +98,26 @@ class Krylov(Solver):
         if equation.walk.similarity is None:
             return None
         diagonal = _partial_fractions(equation)
-        if diagonal is None:
+        if diagonal is None or not equation.reliable_poles:
             return None
         found = galerkin(equation, *diagonal, min(self.max_steps, MAX_KERNEL_STEPS), self.tolerance, chosen)
         certified = torch.isfinite(found.residual)
         graph_radius = torch.where(certified, found.radius, 0.0)
         radius = equation.transition_radius * graph_radius
         size = torch.where(certified, found.size, 0.0)
+        rounding = equation.rounding(size, graph_radius)
+        # The kernel certifies a radius below 1 only where it has a proof, and Ritz values are no larger than ρ(A).
+        diverges = equation.transition_bounds[0] * graph_radius * (1.0 - 1e-12) > 1.0 + SINGULAR_GAP
+        known = torch.where(diverges, NO, UNKNOWN)
+        converges = torch.where(certified & below_one(radius * (1.0 + 1e-10)), YES, known)
+        residual = torch.where(rounding > MAX_ROUNDING_RESIDUAL, torch.inf, found.residual)
         return Result(
             weights=found.weights,
-            residual=found.residual + equation.rounding(size, graph_radius),
+            residual=found.residual + rounding,
             spectral_radius=radius,
             separation=torch.where(certified, found.separation, torch.nan),
-            # The kernel certifies a radius below 1 only where it has a proof.
-            unique=torch.where(certified & below_one(radius), YES, UNKNOWN),
-            status=judge(found.residual, radius, tolerance=self.tolerance, exhausted=False),
+            unique=torch.where(converges == YES, YES, UNKNOWN),
+            status=judge(residual, converges, tolerance=self.tolerance, exhausted=False),
             steps=found.steps,
             radius_kind="estimate",
             weight_bound=float(size.max()),

@@ -12,7 +12,19 @@ from torch import Tensor
 from gape.graph.adjacency import Adjacency
 from gape.graph.batching import Padding
 from gape.solvers.base import Result, Solver
-from gape.solvers.certificate import DIRECT_TOLERANCE, NO, SINGULAR_GAP, UNKNOWN, YES, code, judge, proven_radius
+from gape.solvers.certificate import (
+    DIRECT_TOLERANCE,
+    NO,
+    SINGULAR_GAP,
+    UNKNOWN,
+    YES,
+    RadiusBounds,
+    code,
+    dense_radius_bounds,
+    judge,
+    radius_bounds_of,
+    with_rounding,
+)
 from gape.solvers.equation import Equation
 from gape.solvers.schur_form import SchurForm, pole_gaps, solve_diagonal, solve_matrix
 from gape.solvers.solution import Status
@@ -206,15 +218,18 @@ class Projection(Solver):
         gaps = pole_gaps(self.spectrum, form)
         smallest = gaps.flatten(1).amin(1)
         separation = torch.where(self.excited, gaps, torch.inf).flatten(1).amin(1).clamp(max=1.0)
-        radius = equation.transition_radius * self.radius
+        bounds = self.radius_bounds(equation)
+        converges = bounds.converges
         if self.complete:
-            unique = torch.where(smallest > SINGULAR_GAP, YES, NO)
+            # Eigenvalues that are not known well do not tell a small gap from none.
+            sure = (converges == YES) | (smallest > SINGULAR_GAP + 2 * self.dimension * (bounds.upper - bounds.lower))
+            unique = torch.where(smallest > SINGULAR_GAP, torch.where(sure, YES, UNKNOWN), NO)
         else:
-            radius, converges = proven_radius(equation, radius, self._largest_vector)
-            unique = torch.where(converges, YES, UNKNOWN)
+            unique = torch.where(converges == YES, YES, UNKNOWN)
             unique = torch.where(separation <= SINGULAR_GAP, NO, unique)
         size = torch.linalg.vector_norm(y.reshape(len(gap), -1), dim=1) if self.scale is None else equation.norms(x)
-        rounding = equation.rounding(size, self.radius)
+        # A symmetric matrix is no larger than its radius.
+        rounding = equation.rounding(size, self.radius if self.orthogonal else equation.walk.two_norm_bounds)
         # The gap does not show errors of a complete basis itself, and labels that are singular one by one may cancel:
         # there the residual is computed from the equation.
         if self.complete or (self.vectors.shape[1] > 1 and bool((unique == NO).any())):
@@ -225,27 +240,41 @@ class Projection(Solver):
         regular = separation > SINGULAR_GAP
         status = judge(
             residual,
-            radius,
+            converges,
             tolerance=tolerance,
             exhausted=exhausted,
             rounding=torch.where(regular, rounding, 0.0),
+            regular=regular,
         )
         status = torch.where(regular & ~torch.isfinite(residual), code(Status.OVERFLOW), status)
         if not self.orthogonal:
             status = torch.where(unique == NO, code(Status.SINGULAR), status)
         return Result(
             weights=x,
-            residual=residual if self.complete else residual + rounding,
-            spectral_radius=radius,
+            residual=with_rounding(residual, rounding) if self.complete else residual + rounding,
+            spectral_radius=bounds.clamp(equation.transition_radius * self.radius),
             separation=separation,
             unique=unique,
             status=status,
             steps=self.dimension,
-            radius_kind="exact" if self.radius_exact else "estimate",
-            confirmed=self.orthogonal,
+            radius_kind=bounds.kind if self.radius_exact else "estimate",
+            confirmed=self.orthogonal and equation.reliable_poles,
             projection=self,
             coordinates=y,
         )
+
+    def radius_bounds(self, equation: Equation) -> RadiusBounds:
+        """Bounds of ρ(μ)ρ(A) of each graph."""
+        if self.complete and self.form != "diagonal":
+            return dense_radius_bounds(equation)
+        if self.form != "diagonal":
+            return radius_bounds_of(equation)
+        # Ritz values of a symmetric matrix are no larger than ρ; those of all its eigenvectors are it.
+        error = 2.0**-50 * max(self.dimension, 1)
+        if not self.complete:
+            return radius_bounds_of(equation, self.radius * (1.0 - error), self._largest_vector)
+        low, high = equation.transition_bounds
+        return RadiusBounds(low * (1.0 - error) * self.radius, high * (1.0 + error) * self.radius)
 
     @property
     def _largest_vector(self) -> Tensor | None:

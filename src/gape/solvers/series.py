@@ -18,9 +18,18 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import positive
-from gape.graph.spectral_radius import MAX_DENSE_RADIUS_NODES, spectral_radius
 from gape.solvers.base import Result, Solver
-from gape.solvers.certificate import UNKNOWN, YES, below_one, check_tolerance, code, contracting_power, judge
+from gape.solvers.certificate import (
+    UNKNOWN,
+    YES,
+    below_one,
+    check_tolerance,
+    code,
+    contracting_power,
+    judge,
+    radius_bounds_of,
+    with_rounding,
+)
 from gape.solvers.equation import Equation
 from gape.solvers.kernels import MAX_KERNEL_STEPS, walk_sums
 from gape.solvers.solution import Status
@@ -60,7 +69,8 @@ class Series(Solver):
     def solve(self, equation: Equation) -> Result:
         runs, residual, whole = self._add_up(equation)
         # Where terms may cancel, rounding errors can exceed the tolerance: then the residual is computed.
-        careful = not 2.0**-52 * runs.relative_bound(runs.moved) <= self.tolerance
+        lost_per_step = max(1.0, equation.transition_norm * float(equation.walk.norm_bounds.max()))
+        careful = not 2.0**-52 * lost_per_step * runs.relative_bound(runs.moved) <= self.tolerance
         weights = runs.weights(None if careful else equation.out)
         rounding, done = torch.zeros_like(residual), residual <= self.tolerance
         if careful:
@@ -68,20 +78,21 @@ class Series(Solver):
             if not bool((done | runs.lost).all()) and equation.walk.acyclic:
                 weights, _ = substitute(equation.apply, equation.rhs)
                 residual, rounding, done = self._checked(equation, weights, runs.lost)
-        radius, known = _radius(equation, runs, done, done if whole else done & equation.walk.acyclic_graphs)
+        radius, converges = _radius(equation, runs, done, done & whole)
         status = judge(
             residual,
-            radius,
+            converges,
             tolerance=self.tolerance,
             exhausted=done,
-            run_sum=known,
             rounding=rounding,
-            regular=known | below_one(radius),
+            regular=converges == YES,
         )
         if bool(runs.lost.any()):
             # A finite sum cannot diverge: its terms are too large for the number format.
             status = torch.where(runs.lost & equation.walk.acyclic_graphs, code(Status.OVERFLOW), status)
-        return _result(weights, residual, radius, status, runs.steps, runs.weight_bound())
+        unique = torch.where(converges == YES, YES, UNKNOWN)
+        residual = with_rounding(residual, rounding)
+        return _result(weights, residual, radius, unique, status, runs.steps, runs.weight_bound())
 
     def compiled(self, equation: Equation, chosen: Tensor | None = None) -> Result | None:
         norms = equation.walk.two_norm_bounds
@@ -96,13 +107,15 @@ class Series(Solver):
         sums = walk_sums(equation, coefficients, sizes, self.tolerance, in_a_row, counts, chosen)
         slack = equation.relative((equation.sizes * len(equation.used_labels)).to(torch.float64).sqrt())
         # Where terms may cancel, rounding errors can exceed the tolerance.
-        certified = (sums.residual <= self.tolerance) & (2.0**-52 * sums.moved * slack <= self.tolerance)
+        lost = 2.0**-52 * max(1.0, equation.transition_norm * norm) * sums.moved * slack
+        certified = (sums.residual <= self.tolerance) & (lost <= self.tolerance)
         bound = torch.minimum(equation.walk.norm_bounds, sums.growth)
         if not counts:
             bound = torch.where(equation.walk.acyclic_graphs, 0.0, bound)
         status = torch.where(certified, code(Status.RUN_SUM), code(Status.NOT_CONVERGED))
         most = float(sums.moved[certified].max()) * coefficients[0].numel() if bool(certified.any()) else 0.0
-        result = _result(sums.weights, sums.residual, equation.transition_radius * bound, status, sums.steps, most)
+        radius, unique = equation.transition_bounds[1] * bound, torch.where(certified, YES, UNKNOWN)
+        result = _result(sums.weights, sums.residual, radius, unique, status, sums.steps, most)
         result.solver = [self.name] * equation.num_graphs
         return result
 
@@ -137,7 +150,13 @@ class Series(Solver):
 
 
 def _result(
-    weights: Tensor, residual: Tensor, radius: Tensor, status: Tensor, steps: int, weight_bound: float
+    weights: Tensor,
+    residual: Tensor,
+    radius: Tensor,
+    unique: Tensor,
+    status: Tensor,
+    steps: int,
+    weight_bound: float,
 ) -> Result:
     """What both back ends return; ``radius`` is an upper bound of ρ(μ)ρ(A)."""
     return Result(
@@ -145,7 +164,7 @@ def _result(
         residual=residual,
         spectral_radius=radius,
         separation=(1.0 - radius).clamp(min=0.0),
-        unique=torch.where(below_one(radius), YES, UNKNOWN),
+        unique=unique,
         status=status,
         steps=steps,
         radius_kind="bound",
@@ -166,15 +185,16 @@ def _coefficients(equation: Equation, norm: float, tolerance: float, in_a_row: i
 
 
 def _radius(equation: Equation, runs: WalkSum, done: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
-    """A bound of each ρ(μ)ρ(A); and the graphs whose sum is known to converge or, if large, at least seems to."""
-    radius = equation.transition_radius * runs.radius_bound()
-    # A small term may be followed by larger ones: these graphs' bounds do not prove convergence.
-    unsure = done & ~known & ~below_one(radius)
-    if not bool(unsure.any()):
-        return radius, known
-    small_enough = unsure & (equation.sizes <= MAX_DENSE_RADIUS_NODES)
-    exact = equation.transition_radius * spectral_radius(equation.walk, small_enough)
-    return torch.where(small_enough, exact, radius), known | (unsure & ~small_enough)
+    """A bound of each ρ(μ)ρ(A), and whether it is below 1; ``known``: graphs whose sum is proven to converge."""
+    radius = equation.transition_bounds[1] * runs.radius_bound()
+    converges = torch.where(known | below_one(radius), YES, UNKNOWN)
+    # A small term may be followed by larger ones.
+    unsure = done & (converges == UNKNOWN)
+    if bool(unsure.any()):
+        bounds = radius_bounds_of(equation)
+        radius = torch.where(unsure, torch.minimum(radius, bounds.upper), radius)
+        converges = torch.where(unsure, bounds.converges, converges)
+    return radius, converges
 
 
 def substitute(apply: Operator, rhs: Tensor) -> tuple[Tensor, int]:

@@ -24,9 +24,10 @@ from gape.solvers.certificate import (
     MAX_CONSISTENT_RESIDUAL,
     NO,
     SINGULAR_GAP,
-    below_one,
     code,
     judge,
+    radius_bounds_of,
+    run_status,
 )
 from gape.solvers.equation import Equation
 from gape.solvers.kronecker import Kronecker
@@ -50,7 +51,7 @@ def resolve_singular(result: Result, equation: Equation) -> None:
         return
     result.confirmed = True
     inaccurate = (result.residual > MAX_CONSISTENT_RESIDUAL) & (equation.sizes * equation.states <= MAX_DENSE_UNKNOWNS)
-    solved = result.has_status(Status.RUN_SUM) | result.has_status(Status.ALGEBRAIC)
+    solved = ~(result.has_status(Status.NOT_CONVERGED) | result.has_status(Status.OVERFLOW))
     suspects = (result.has_status(Status.SINGULAR) | (inaccurate & solved)).nonzero().flatten()
     if not len(suspects):
         return
@@ -76,7 +77,7 @@ def _resolve_one(result: Result, equation: Equation, i: int) -> None:
     result.weights[nodes] = weights
     result.residual[i] = residual
     if residual <= MAX_CONSISTENT_RESIDUAL:
-        result.status[i] = code(Status.RUN_SUM if below_one(result.spectral_radius[i]) else Status.ALGEBRAIC)
+        result.status[i] = run_status(radius_bounds_of(equation).converges)
     elif optimal:
         result.unique[i] = NO
     else:
@@ -109,7 +110,7 @@ def _lsmr(equation: Equation) -> tuple[Tensor, float, bool]:
 
 
 def _deflatable(equation: Equation) -> bool:
-    if equation.typed or equation.walk.similarity is None:
+    if equation.typed or equation.walk.similarity is None or not equation.reliable_poles:
         return False
     return int(equation.sizes.max()) <= MAX_DEFLATION_NODES
 
@@ -139,7 +140,8 @@ def deflated(equation: Equation) -> tuple[Result, Tensor]:
     x = pad(basis.expand(y, real=not rhs.is_complex()))
     result.weights = unpad(x - _project(vectors * scale, x @ null_space))
     result.residual = equation.residual(result.weights)
-    result.status = judge(result.residual, result.spectral_radius, tolerance=DIRECT_TOLERANCE, exhausted=True)
+    converges = basis.radius_bounds(equation).converges
+    result.status = judge(result.residual, converges, tolerance=DIRECT_TOLERANCE, exhausted=True)
     return result, single
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
@@ -29,6 +30,10 @@ class Status(Enum):
         "the weights solve the equation, but the sum over runs diverges (ρ(μ)ρ(A) ≥ 1); lower the damping below "
         "1/ρ(A), or walk on matrix='random_walk', if the run sum is what you want"
     )
+    SOLVED = (
+        "the weights solve the equation, but whether they are also the sum over runs is not known: ρ(μ)ρ(A) is only "
+        "estimated, or closer to 1 than rounding can tell; lower the damping if you need the run sum"
+    )
     LEAST_SQUARES = (
         "the equation is singular and has no solution; the weights are its minimum-norm least-squares solution "
         "(on_singular='least_squares' asked for it)"
@@ -36,6 +41,10 @@ class Status(Enum):
     SINGULAR = (
         "the equation is singular: an eigenvalue of μ times one of the walk matrix is 1 and the labels excite it, so "
         "there is no solution; lower the damping, walk on another matrix, or ask for on_singular='least_squares'"
+    )
+    ILL_CONDITIONED = (
+        "solved, but so ill-conditioned that rounding errors may have grown to the relative error in error_bound; "
+        "lower the damping, or take a transition with better-conditioned eigenvectors"
     )
     NOT_CONVERGED = (
         "the solver used up its steps; allow more steps, lower the damping, or choose another solver "
@@ -52,7 +61,7 @@ class Status(Enum):
     @property
     def ok(self) -> bool:
         """True if the weights solve the equation."""
-        return self in (Status.RUN_SUM, Status.ALGEBRAIC)
+        return self in (Status.RUN_SUM, Status.ALGEBRAIC, Status.SOLVED)
 
     @property
     def failed(self) -> bool:
@@ -72,7 +81,7 @@ class SolveError(ArithmeticError):
 
 
 class AlgebraicOnlyWarning(UserWarning):
-    """The equation has a solution, but it is not the sum over runs."""
+    """The equation has a solution, but it is not, or not known to be, the sum over runs."""
 
 
 class LeastSquaresWarning(UserWarning):
@@ -89,16 +98,19 @@ class Solution:
             each graph row by row: from, then to.
         status: how the solve ended on each graph.
         residual: ``[graphs]``, ‖P - μᵀPA - αℓ‖ / ‖αℓ‖ in float64, before rounding to ``dtype``. Where the weights are
-            far larger than αℓ, rounding alone makes it large.
+            far larger than αℓ, rounding alone makes it large; what rounding may add is included where
+            it exceeds 1e-10, unless ``error_bound`` says more.
         spectral_radius: ``[graphs]``, ρ(μ)·ρ(A); for typed transitions the radius of the whole operator.
-            :class:`Krylov`, on graphs of more than 512 nodes, and :class:`FixedPoint`, unless it reports a bound, only
-            see the part of the operator that the right-hand side excites. Their estimate can be too small, and
-            ``RUN_SUM`` then be reported for a sum that diverges far from where runs begin.
+            :class:`Krylov` and :class:`FixedPoint` only see the part of the operator that the right-hand side excites:
+            an estimate can be too small. Statuses do not rest on estimates, but on bounds that hold in spite of
+            rounding; where these do not tell, the status is ``SOLVED``.
         radius_kind: ``"exact"``, an upper ``"bound"`` or an ``"estimate"``.
         separation: ``[graphs]``, min |1 - λᵢδⱼ| over the eigenvalues that the right-hand side excites.
             :class:`Schur`, :class:`Kronecker`, :class:`Series` and the readouts "closed" and "pair" take it over all
             eigenvalues, which is a lower bound. NaN if not known.
         unique: per graph ``True``, ``False``, or ``None`` if not known.
+        error_bound: ``[graphs]``, a bound of ‖P - P*‖ / ‖P‖, P* the exact solution, where rounding errors grow so much
+            that it was computed; infinite if none was found, NaN if none was needed.
         solver: the name of the solver of each graph.
         steps: products with the walk matrix, or the size of the dense problem; the maximum over all graphs.
     """
@@ -110,6 +122,7 @@ class Solution:
     radius_kind: str
     separation: Tensor
     unique: list[bool | None]
+    error_bound: Tensor
     solver: list[str]
     steps: int
 
@@ -133,19 +146,22 @@ class Solution:
         """Raise :class:`SolveError` for failed graphs if ``throw``; warn of graphs whose run sum diverges."""
         if throw and self.failed:
             raise SolveError(self._failure(), self)
-        number = self.status.count(Status.ALGEBRAIC)
-        if number:
-            warn_caller(f"{number} of {len(self.status)} graphs: {Status.ALGEBRAIC}", AlgebraicOnlyWarning)
+        for status in (Status.ALGEBRAIC, Status.SOLVED):
+            number = self.status.count(status)
+            if number:
+                warn_caller(f"{number} of {len(self.status)} graphs: {status}", AlgebraicOnlyWarning)
         return self
 
     def _failure(self) -> str:
         first = self.failed[0]
         counts = {s: n for s, n in self.counts().items() if s.failed}
+        error = self.error_bound[first].item()
+        bound = "" if math.isnan(error) else f", error bound {error:.1e}"
         summary = ", ".join(f"{n} {s.name.lower().replace('_', ' ')}" for s, n in counts.items())
         return (
             f"{len(self.failed)} of {len(self.status)} graphs failed ({summary}). First, graph {first}: "
             f"{self.status[first]} (ρ(μ)ρ(A) ≈ {self.spectral_radius[first].item():.3g}, "
-            f"residual {self.residual[first].item():.1e}, solver {self.solver[first]})"
+            f"residual {self.residual[first].item():.1e}{bound}, solver {self.solver[first]})"
         )
 
     def __repr__(self) -> str:

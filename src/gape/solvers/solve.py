@@ -19,6 +19,7 @@ from gape.solvers.base import Result, Solver
 from gape.solvers.basis import Basis
 from gape.solvers.certificate import NO, RADIUS_KINDS, YES, code, overflowing
 from gape.solvers.equation import Equation, as_rhs, check_fit, output_dtype
+from gape.solvers.error_bound import bound_errors
 from gape.solvers.gradient import attach_gradients
 from gape.solvers.kernels import supported
 from gape.solvers.readouts import check_readout, read_out
@@ -223,6 +224,7 @@ def _solve_together(solver: Solver, equation: Equation) -> Result:
     with torch.no_grad():
         result = solver.solve(plain)
         resolve_singular(result, plain)
+        bound_errors(result, plain)
     result.solver = [solver.name] * equation.num_graphs
     return _finish(result, equation)
 
@@ -274,6 +276,7 @@ def _collect(weights: Tensor, results: list[Result], on_singular: OnSingular) ->
         radius_kind=max((result.radius_kind for result in results), key=RADIUS_KINDS.index),
         separation=torch.cat([result.separation for result in results]),
         unique=list(unique),
+        error_bound=torch.cat([result.error_bound for result in results]),
         solver=list(chain.from_iterable(result.solver for result in results)),
         steps=max((result.steps for result in results), default=0),
     )

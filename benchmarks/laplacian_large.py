@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -91,10 +92,13 @@ def measure(name: str, side: str, limit: int) -> None:
     print(json.dumps({"seconds": seconds, "residual": residual, "values": sorted(values.tolist()), "peak": peak}))
 
 
-def run(name: str, side: str, limit: int) -> dict | None:
+def run(name: str, side: str, limit: int) -> dict | str:
+    """Return what :func:`measure` prints, or why it did not end."""
     command = [sys.executable, __file__, "--measure", name, side, "--limit", str(limit)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+    if done.returncode == -signal.SIGXCPU:
+        return f"over {limit}"
+    return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else done.stderr.splitlines()[-1]
 
 
 def main() -> None:
@@ -110,8 +114,8 @@ def main() -> None:
     for name in GRAPHS:
         for side in ("gape", "PyG") if chosen.only in name else ():
             found = run(name, side, chosen.limit)
-            shown = f"over {chosen.limit} | | | |"
-            if found is not None:
+            shown = f"{found} | | | |"
+            if isinstance(found, dict):
                 values = ", ".join(f"{value:.2g}" for value in found["values"][:3])
                 shown = f"{found['seconds']:.2f} | {found['residual']:.0e} | {values}, … | {found['peak']:.1f} |"
             print(f"| {name} | {side} | {shown}", flush=True)

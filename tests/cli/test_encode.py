@@ -158,7 +158,7 @@ def test_parts_of_a_mix_have_their_own_options(capsys, folder):
         "--seed",
         7,
     )
-    _, err = run(capsys, "friends.csv", "-e", "rw+gape-rooted", *words, "-o", "pe.npz")
+    _, err = run(capsys, "friends.csv", "-e", "rw+gape-rooted", "--undirected", *words, "-o", "pe.npz")
     assert err == ""
     with np.load("pe.npz") as arrays:
         settings = str(arrays["settings"])
@@ -169,9 +169,9 @@ def test_parts_of_a_mix_have_their_own_options(capsys, folder):
 
 
 def test_a_seed_where_none_is_needed_is_mentioned(capsys, folder):
-    _, err = run(capsys, "friends.csv", "-e", "rw", "--seed", 1, "-o", "pe.npy")
+    _, err = run(capsys, "friends.csv", "-e", "rw", "--undirected", "--seed", 1, "-o", "pe.npy")
     assert "rw draws no random numbers" in err
-    _, err = run(capsys, "friends.csv", "-e", "rw", "--seed", 1, "-q", "-o", "pe.npy")
+    _, err = run(capsys, "friends.csv", "-e", "rw", "--undirected", "--seed", 1, "-q", "-o", "pe.npy")
     assert err == ""
 
 
@@ -235,7 +235,7 @@ def test_a_failing_write_keeps_the_old_file_and_leaves_no_other(capsys, folder, 
 
     for writer in ("_parquet", "_csv", "_npz", "_npy"):
         monkeypatch.setattr(f"gape.io.write.{writer}", fail)
-    _, err = run(capsys, "friends.csv", "-e", "rw", "-o", name, code=code)
+    _, err = run(capsys, "friends.csv", "-e", "rw", "--undirected", "-o", name, code=code)
     assert err == f"gape: {said}\n"
     assert (folder / name).read_text() == "old"
     assert sorted(path.name for path in folder.iterdir()) == sorted(["friends.csv", name])

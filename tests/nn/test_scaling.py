@@ -3,7 +3,10 @@
 import pytest
 import torch
 
-from gape.nn import FeatureScaling
+from gape import as_graph
+from gape.data import load
+from gape.encodings import RandomWalk
+from gape.nn import GAPE, FeatureScaling
 
 
 def test_features_that_vary_are_batch_normalised():
@@ -97,3 +100,20 @@ def test_a_module_made_on_the_meta_device_gets_room_elsewhere():
     with torch.device("meta"):
         scaling = FeatureScaling(3, "fixed")
     assert scaling.to_empty(device="cpu").mean.device.type == "cpu"
+
+
+def test_whitened_closed_runs_by_length_are_whitened_random_walks_turned():
+    """With one label, closed runs of t steps are return probabilities times a number per state: whitened, the same."""
+    graph = as_graph(load("cycles", train=40, val=2, test=2).batch())
+    layer = GAPE(4, readout="closed", length=20, matrix="random_walk", damping=1.0, scaling="none", learn=False, seed=1)
+    white = []
+    for features in (RandomWalk(20, dtype=torch.float64)(graph), layer.double().read(graph)):
+        scaling = FeatureScaling(features.shape[1], "whitened")
+        scaling.fit(features)
+        rows = scaling(features).double()
+        white.append(rows[:, rows.std(0) > 0.5])
+    walks, closed = white
+    assert walks.shape == closed.shape
+    turn = torch.linalg.lstsq(walks, closed).solution
+    torch.testing.assert_close(walks @ turn, closed, rtol=0, atol=1e-5)
+    torch.testing.assert_close(turn.T @ turn, torch.eye(len(turn), dtype=turn.dtype), rtol=0, atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,6 +58,12 @@ def bench(
         ),
     ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", help="Cells at a time, one process and one thread each.")] = 1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Run cells on the workers of a Dask scheduler, tcp://HOST:8786; --out is shared."
+        ),
+    ] = None,
     devices: Annotated[int, typer.Option(metavar="N", help="Processes that train one cell together (DDP).")] = 1,
     max_minutes: Annotated[
         float | None, typer.Option(metavar="MINUTES", help="Time limit per cell, in minutes; the result records it.")
@@ -121,11 +128,15 @@ def bench(
         return
     failures: list[str] = []
     if cells:
+        from gape._internal.executors import dask_executor
         from gape.experiments.graph_tasks.jobs import run_cells
         from gape.experiments.graph_tasks.run import RunOptions
 
         options = RunOptions(out, data_dir, devices, tensorboard)
-        found, failures = run_cells(cells, options, jobs=jobs)
+        with dask_executor(scheduler) if scheduler else nullcontext((None, "")) as (executor, dashboard):
+            if dashboard:
+                typer.echo(f"dashboard: {dashboard}", err=True)
+            found, failures = run_cells(cells, options, jobs=jobs, executor=executor)
         if report is not None and found:
             _report(report, cells, pairs, found, options)
     if collect:

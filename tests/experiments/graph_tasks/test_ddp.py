@@ -71,3 +71,54 @@ def test_metrics_of_unequal_shares_of_the_batches_are_those_of_all_batches(tmp_p
     alone = json.loads((tmp_path / "1-0.json").read_text())
     for rank in range(2):
         assert json.loads((tmp_path / f"2-{rank}.json").read_text()) == pytest.approx(alone)
+
+
+def _gradients(rank, world, port, folder):
+    """One of several processes: the gradient of its share of a batch of nodes, averaged as DDP does."""
+    import json
+    from datetime import timedelta
+    from types import SimpleNamespace
+
+    import torch
+    from torch import distributed
+
+    from gape.data import Task
+    from gape.experiments.graph_tasks.training.module import training_loss
+    from gape.experiments.graph_tasks.training.network import loss
+
+    task = Task("cluster", "node", "macro-recall", num_classes=3, node_categories=(7,))
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(3, 4, generator=generator, requires_grad=True)
+    features = torch.randn(11, 4, generator=generator)
+    targets = torch.tensor([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2])  # the first process sees no class 2
+    if world == 1:
+        value = loss(task, features @ weight.T, targets)
+    else:
+        address = f"tcp://127.0.0.1:{port}"
+        wait = timedelta(seconds=30)
+        distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=world, timeout=wait)
+        mine = slice(0, 8) if rank == 0 else slice(8, 11)
+        batch = SimpleNamespace(y=targets[mine], weight=1.0)
+        value = training_loss(task, features[mine] @ weight.T, batch, world)
+    value.backward()
+    found = torch.cat([value.detach()[None], weight.grad.flatten()])
+    if world > 1:
+        distributed.all_reduce(found)
+    (folder / f"{world}-{rank}.json").write_text(json.dumps((found / world).tolist()))
+
+
+@pytest.mark.slow
+def test_class_weights_are_those_of_the_whole_batch(tmp_path):
+    import json
+    import socket
+
+    from torch import multiprocessing
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    multiprocessing.spawn(_gradients, (2, port, tmp_path), nprocs=2)
+    _gradients(0, 1, port, tmp_path)
+    alone = json.loads((tmp_path / "1-0.json").read_text())
+    for rank in range(2):
+        assert json.loads((tmp_path / f"2-{rank}.json").read_text()) == pytest.approx(alone, rel=1e-5)

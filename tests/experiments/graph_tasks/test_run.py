@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -361,3 +362,15 @@ def test_a_folder_with_the_earlier_name_of_a_setting_stays_valid(tmp_path, tiny)
     assert missing_cells([cell], tmp_path) == []
     table = comparison("graph-performance", [result], {"cycles": few}, ["cycles"], ["none"])
     assert table.lines[0][2][0].text != "missing"
+
+
+def test_an_executor_runs_cells_as_the_pool_does_and_goes_on_after_a_failure(tmp_path, tiny, monkeypatch):
+    monkeypatch.delenv("GAPE_DATA", raising=False)
+    cells = [Cell("zinc", "none", 41), Cell("cycles", "none", 41, {**tiny, "max_epochs": "2"})]
+    with ThreadPoolExecutor(1) as executor:
+        (result,), (failure,) = run_cells(cells, RunOptions(tmp_path / "runs"), executor=executor)
+    assert failure.startswith("zinc none seed 41: no files for dataset")
+    alone = run_cell(cells[1], RunOptions(tmp_path / "alone"))
+    assert result["last_epoch"] == alone["last_epoch"]
+    with ThreadPoolExecutor(1) as executor, pytest.raises(ValueError, match="jobs=2, devices=1: a scheduler runs one"):
+        run_cells(cells, RunOptions(tmp_path / "runs"), jobs=2, executor=executor)

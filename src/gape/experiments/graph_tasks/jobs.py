@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -12,16 +13,21 @@ from gape.experiments.graph_tasks.results import describe_metric, finished_resul
 from gape.experiments.graph_tasks.run import RunOptions, run_cell
 from gape.experiments.graph_tasks.schedule import epochs_left, minutes_left
 from gape.experiments.runs.folder import Record
-from gape.experiments.runs.pool import Send, run_pool
+from gape.experiments.runs.pool import Send, run_on_executor, run_pool
 from gape.experiments.runs.progress import ProgressDisplay, duration
 
 
 def run_cells(
-    cells: Sequence[Cell], options: RunOptions, *, jobs: int = 1, display: ProgressDisplay | None = None
+    cells: Sequence[Cell],
+    options: RunOptions,
+    *,
+    jobs: int = 1,
+    executor: Executor | None = None,
+    display: ProgressDisplay | None = None,
 ) -> tuple[list[Record], list[str]]:
-    """Run cells in order, ``jobs`` at a time; skip finished ones.
+    """Run cells in order, ``jobs`` at a time, or on the workers of an executor; skip finished ones.
 
-    A cell that fails does not stop the others.
+    A cell that fails does not stop the others. One whose worker dies resumes on another.
 
     Returns:
         The results in the order of ``cells``, without those that failed, and the failures as text.
@@ -32,6 +38,8 @@ def run_cells(
         raise ValueError(
             f"jobs={jobs} and devices={options.devices}: split one cell among processes, or run several cells; not both"
         )
+    if executor is not None and (jobs > 1 or options.devices > 1):
+        raise ValueError(f"jobs={jobs}, devices={options.devices}: a scheduler runs one cell per worker")
     cells = _unique(cells)
     with display or ProgressDisplay(len(cells)) as shown:
         listener = CellListener(shown)
@@ -46,7 +54,10 @@ def run_cells(
                 waiting.append(cell)
             else:
                 listener.on_done(cell, known, skipped=True)
-        run_pool(waiting, partial(_run, options), workers=jobs, listener=listener)
+        if executor is None:
+            run_pool(waiting, partial(_run, options), workers=jobs, listener=listener)
+        else:
+            run_on_executor(waiting, partial(_run, options.absolute()), executor=executor, listener=listener)
     return [listener.results[cell.name] for cell in cells if cell.name in listener.results], listener.failures
 
 

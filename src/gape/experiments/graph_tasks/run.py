@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,10 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.devices < 1:
             raise ValueError(f"devices must be at least 1, got {self.devices}")
+
+    def absolute(self) -> RunOptions:
+        """Return the same for a process that works in another folder."""
+        return replace(self, runs=self.runs.resolve(), data_dir=self.data_dir and self.data_dir.resolve())
 
     @property
     def trainer(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Runs in worker processes: several at a time, one process, one thread and low priority each."""
+"""Runs in worker processes: several at a time, one process, one thread and low priority each; or by an executor."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol, TypeVar
 
+from gape._internal.executors import completed
 from gape._internal.threads import one_thread_per_process
 
 Item = TypeVar("Item")
@@ -79,6 +82,40 @@ def run_pool(
                 process.join()
 
 
+def run_on_executor(
+    items: Sequence[Item], work: Callable[[Item, Send], Any], *, executor: Executor, listener: Listener[Item]
+) -> None:
+    """Do what :func:`run_pool` does on the workers of an executor; the listener gets results and failures only.
+
+    Args:
+        items: to work on; pickled.
+        work: a function that can be pickled, and goes on where it stopped when it is called again.
+        executor: with the interface of ``concurrent.futures``.
+        listener: receives results and failures.
+    """
+    for item, answer, error in completed(executor, partial(_answer, work), items):
+        kind, content = answer or ("failed", f"{type(error).__name__}: {error}")
+        if kind == "done":
+            listener.on_done(item, content)
+        else:
+            listener.on_failed(item, content)
+
+
+def _answer(work: Callable[[Any, Send], Any], item: Any, send: Send = lambda _: None) -> tuple[str, Any]:
+    """Return ``"done"`` and the result, or ``"failed"`` and the reason; with one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    try:
+        return "done", work(item, send)
+    except BrokenPipeError:
+        raise  # the caller has ended
+    except (ValueError, OSError, ArithmeticError, ImportError, RuntimeError) as error:
+        if os.environ.get("GAPE_TRACEBACK"):
+            raise
+        return "failed", str(error) or type(error).__name__
+
+
 def _start(item: Item, work: Callable[[Item, Send], Any]) -> tuple[Connection, Any]:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
@@ -102,22 +139,13 @@ def _work(item: Any, work: Callable[[Any, Send], Any], pipe: Connection) -> None
         os.nice(max(0, NICE - os.nice(0)))
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, _interrupt)
-    import torch
-
-    torch.set_num_threads(1)
     try:
-        result = work(item, lambda message: pipe.send(("message", message)))
+        pipe.send(_answer(work, item, lambda message: pipe.send(("message", message))))
     except BrokenPipeError:
         return  # the caller has ended; the run resumes when it is asked for again
-    except (ValueError, OSError, ArithmeticError, ImportError, RuntimeError) as error:
-        if os.environ.get("GAPE_TRACEBACK"):
-            raise
-        pipe.send(("failed", str(error) or type(error).__name__))
     except KeyboardInterrupt:
         with suppress(OSError):
             pipe.send(("failed", "interrupted"))
-    else:
-        pipe.send(("done", result))
 
 
 def _interrupt(*_: object) -> None:

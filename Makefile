@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 # Two test processes with one BLAS thread each beat one process with two.
 ONE    := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: install install-browser test test-browser test-slow test-search test-mutation test-native test-wheel lint bench results runtime format clean
+.PHONY: install install-browser test test-browser test-slow test-search test-mutation release test-native test-wheel lint bench results runtime format clean
 
 install: $(STAMP)
 
@@ -74,6 +74,11 @@ runtime: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The wheel, built twice and compared byte by byte, and its bill of materials.
+release: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[proof]'
+	$(BIN)/python tests/release.py
 
 # Small changes of the code, a sample per folder, and how many of them the tests notice: hours.
 test-mutation: $(STAMP)

@@ -1,0 +1,43 @@
+"""Build the wheel twice, compare byte by byte, and list what it needs (CycloneDX). Run by ``make release``."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(*command: str | Path, **env: str) -> str:
+    """The output of a command that has to succeed."""
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | env, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def build(folder: Path, epoch: str) -> Path:
+    """Build the wheel into ``folder``; all time stamps are that of the last commit."""
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, SOURCE_DATE_EPOCH=epoch)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def main() -> None:
+    epoch = run("git", "log", "-1", "--format=%ct").strip()
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        wheels = [build(Path(folder), epoch) for folder in (first, second)]
+        digests = [hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in wheels]
+        if digests[0] != digests[1]:
+            sys.exit(f"two builds of {wheels[0].name} differ: {digests[0]} and {digests[1]}")
+        out = ROOT / "dist"
+        out.mkdir(exist_ok=True)
+        wheels[0].rename(out / wheels[0].name)
+    bill = out / "sbom.cdx.json"
+    run(Path(sys.executable).with_name("cyclonedx-py"), "requirements", "constraints.txt", "--of", "JSON", "-o", bill)
+    print(f"dist/{wheels[0].name}: two builds, same bytes, sha256 {digests[0]}")
+    print(f"dist/{bill.name}: the exact versions that it was tested with")
+
+
+if __name__ == "__main__":
+    main()

@@ -130,7 +130,7 @@ def judge(
     failed = torch.where(exhausted, code(Status.SINGULAR), code(Status.NOT_CONVERGED))
     if rounding is not None and regular is not None:
         # A residual that is small by chance says no more than rounding lets it.
-        explained = (regular | solved) & (residual <= 64.0 * rounding)
+        explained = ((regular & exhausted) | solved) & (residual <= 64.0 * rounding)
         failed = torch.where(explained, code(Status.ILL_CONDITIONED), failed)
         solved &= ~(rounding > MAX_ROUNDING_RESIDUAL)
     return torch.where(solved, status, failed)

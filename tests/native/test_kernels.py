@@ -119,7 +119,7 @@ def test_krylov_leaves_nearly_singular_equations_to_pytorch():
         automaton = gape.Automaton.katz((1.0 - gap) / eigenvalues[1])
         result = Krylov().compiled(Equation.of(automaton, graph))
         assert [status is not gape.Status.NOT_CONVERGED for status in result.status_list()] == [True, certified, True]
-        solution = gape.solve(automaton, graph, solver=Krylov())
+        solution = gape.solve(automaton, graph, solver=Krylov(), throw=False)  # may be called ill-conditioned
         operators = np.eye(80) - float(automaton.transition) * graph.walk().dense().mT.numpy()
         exact = [np.linalg.solve(operator, np.ones(80)) for operator in operators]
         np.testing.assert_allclose(solution.weights[:, 0], np.concatenate(exact), rtol=1e-5 if gap < 1e-8 else 1e-9)

@@ -157,7 +157,7 @@ class EdgeFile:
 
         comments, first = self._first_line()
         delimiter = "\t" if self.kind == ".tsv" else next((c for c in "\t,;" if c in first), " ")
-        names = [name.strip() for name in first.split(delimiter)]
+        names = [name.strip(' "') for name in first.split(delimiter)]
         headless = self.kind in WORDS or not self.columns.header
         if headless:
             if len(names) not in (2, 3):

@@ -81,6 +81,15 @@ def launched() -> bool:
     return "RANK" in os.environ and "WORLD_SIZE" in os.environ
 
 
+def _join(backend: str) -> None:
+    store, rank, size = next(dist.rendezvous("env://", timeout=TIMEOUT))  # type: ignore[attr-defined]
+    # Without --rdzv-id all attempts share one store, and would find the addresses of the processes before a restart.
+    if os.environ.get("TORCHELASTIC_RUN_ID") == "none":
+        prefix = f"attempt-{os.environ['TORCHELASTIC_RESTART_COUNT']}"
+        store = dist.PrefixStore(prefix, store)  # type: ignore[attr-defined]
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
+
+
 @contextmanager
 def ranks() -> Iterator[Ranks]:
     """Join the other processes of ``torchrun``, if it started this one: by gloo, or by NCCL where there are GPUs."""
@@ -93,7 +102,7 @@ def ranks() -> Iterator[Ranks]:
         torch.cuda.set_device(device)
     mine = not dist.is_initialized()
     if mine:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
+        _join("nccl" if device.type == "cuda" else "gloo")
     try:
         yield Ranks(dist.get_rank(), dist.get_world_size(), device)
     finally:

@@ -7,6 +7,7 @@ import torch
 from gape import Graph, Status
 from gape.encodings import GAPE, sequence_graph, spectral_radius
 from gape.graph.spectral_radius import spectral_radii
+from gape.native import library, switched_off
 from tests.encodings.samples import random_graph
 
 F64 = torch.float64
@@ -49,3 +50,24 @@ def test_relative_damping_does_not_pad_small_graphs_to_a_large_one():
     ring, path = sequence_graph("cycle", 3), sequence_graph("path", 20_000)
     radii = spectral_radii(Graph.union([ring, path, ring]), "adjacency")
     np.testing.assert_allclose(radii, [2.0, 2 * np.cos(np.pi / 20_001), 2.0], rtol=1e-10)
+
+
+@pytest.mark.skipif(library() is None, reason="no compiled kernels")
+@pytest.mark.parametrize("matrix", ["adjacency", "random_walk", "symmetric"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_compiled_radii_are_the_largest_eigenvalues(matrix, weighted):
+    draw = np.random.default_rng(0)
+    graphs = [Graph.from_edges([], num_nodes=n) for n in (0, 1, 3)]
+    for n in (2, 5, 23, 64, 200):
+        for edges in (n // 2, 2 * n):
+            pairs = [(int(u), int(v)) for u, v in draw.integers(n, size=(edges, 2)) if u != v]
+            weight = draw.uniform(0.1, 5.0, len(pairs)) if weighted else None
+            graphs.append(Graph.from_edges(pairs, num_nodes=n, undirected=True, edge_weight=weight))
+    batch = Graph.union(graphs)
+    found = spectral_radii(batch, matrix)
+    with switched_off():
+        expected = spectral_radii(Graph.union(graphs), matrix)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+    for graph, radius in zip(graphs, found, strict=True):
+        alone = spectral_radii(graph, matrix)
+        assert torch.equal(alone, radius.reshape(1))

@@ -158,6 +158,10 @@ class Adjacency:
             return _csr(*bucket_sorted(rows, columns, values, self.num_nodes), self.num_nodes)
         return _csr(*comparison_sorted(rows, columns, values, self.num_nodes), self.num_nodes)
 
+    def mark_symmetric(self) -> None:
+        """Record that A = Aᵀ, where it is known, so that :attr:`symmetric` need not compare all edges."""
+        vars(self)["symmetric"] = True
+
     @cached_property
     def symmetric(self) -> bool:
         """True if A equals its transpose.

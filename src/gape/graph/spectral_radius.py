@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from ctypes import c_double, c_int64, c_void_p
 from dataclasses import replace
 
 import numpy as np
@@ -15,14 +16,19 @@ from torch import Tensor
 
 from gape.graph.batching import blocks
 from gape.graph.graph import Graph
+from gape.graph.small_graphs import SmallGraphs, address
 from gape.graph.walk_matrix import WalkMatrix
 from gape.linalg.radius_bounds import radius_bounds
+from gape.native import kernel as find_kernel
 
 # Settings of ARPACK: ample where the largest eigenvalue is separated.
 ARPACK_OPTIONS = {"tol": 1e-13, "ncv": 40, "maxiter": 100}
 # Relative width of the Collatz–Wielandt bounds at which Noda's iteration ends, and its most steps.
 NODA_TOLERANCE = 1e-12
 MAX_NODA_STEPS = 100
+# Most steps of the compiled Lanczos process, and the relative residual of the Ritz pair at which it ends.
+MAX_LANCZOS_STEPS = 128
+RITZ_TOLERANCE = 1e-13
 # Larger graphs use ARPACK instead of dense eigenvalues.
 MAX_DENSE_RADIUS_NODES = 512
 #: Matrices with ρ ≤ 1 for nonnegative weights: rows or columns sum to 1, or the 2-norm is at most 1 (Schur test).
@@ -50,6 +56,10 @@ def spectral_radius(walk: WalkMatrix, only: Tensor | None = None) -> Tensor:
     large, small = sizes > MAX_DENSE_RADIUS_NODES, sizes <= MAX_DENSE_RADIUS_NODES
     if only is not None:
         large, small = large & only, small & only
+    found = _compiled_radius(walk, small)
+    if found is not None:
+        known = small & ~found.isnan()
+        out, small = torch.where(known, found, out), small & ~known
     for graphs, matrices in _dense_matrices(walk, small):
         out[graphs] = _dense_radius(matrices, similar is not None)
     for i in large.nonzero().flatten().tolist():
@@ -103,6 +113,17 @@ def _dense_matrices(walk: WalkMatrix, only: Tensor) -> Iterator[tuple[Tensor, Te
             yield block.graphs[asked], block.matrices[asked]
 
 
+def _compiled_radius(walk: WalkMatrix, chosen: Tensor) -> Tensor | None:
+    """ρ of the chosen graphs by the compiled Lanczos process, NaN where it does not converge; ``None`` without it."""
+    kernel = find_kernel("radius", c_void_p, c_int64, c_int64, c_void_p, c_int64, c_double, c_void_p)
+    if kernel is None or walk.adjacency.scan is None or not walk.nonnegative or walk.similarity is None:
+        return None
+    found = torch.zeros(len(chosen), dtype=torch.float64)
+    scale = None if walk.symmetric else walk.similarity.contiguous()
+    SmallGraphs(walk, chosen).run(kernel, address(scale), MAX_LANCZOS_STEPS, RITZ_TOLERANCE, address(found))
+    return found
+
+
 def spectral_radii(graph: Graph, matrix: str) -> Tensor:
     """Return ρ of each graph's matrix, ``[graphs]``, part by part to limit padding."""
     return torch.cat([spectral_radius(part.walk(matrix)) for part in graph.parts])
@@ -153,7 +174,10 @@ def unit_radius(graph: Graph, matrix: str) -> Graph:
     types = graph.edge_type
     if types is not None and walk.diagonal is not None:
         raise ValueError(f"the diagonal of {matrix!r} has no edge types; choose another walk matrix")
-    return Graph(index, graph.num_nodes, values.detach(), graph.labels, types, graph.ptr)
+    made = Graph(index, graph.num_nodes, values.detach(), graph.labels, types, graph.ptr)
+    if walk.symmetric:
+        made.adjacency.mark_symmetric()
+    return made
 
 
 def _dense_radius(matrices: Tensor, symmetric: bool) -> Tensor:

@@ -447,3 +447,76 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
     free(g.memory);
     return most_steps;
 }
+
+/* Steps of the Lanczos process between two looks at its Ritz values. */
+#define STEPS_PER_LOOK 8
+
+/* The spectral radius of M >= 0 for graphs first to last - 1, of those that are chosen: the largest Ritz value of a
+ * Krylov space of the vector of ones, to which no nonnegative eigenvector is orthogonal.
+ *
+ * scale: as above. The residual of the Ritz pair, a bound of the error, is at most `tolerance` times the value; NaN if
+ * `limit` steps do not bring it there. Returns -1 if there is no memory.
+ */
+int KERNEL(radius)(const batch *b, int64_t first, int64_t last, const double *scale, int64_t limit, double tolerance,
+                   double *radius)
+{
+    small_graph g;
+    if (reserve(&g, b, first, last, 1))
+        return -1;
+    double *matrix = g.dense;
+    int64_t column = g.most_nodes;
+    limit = limit < column ? limit : column;
+    char *memory = malloc(((size_t)(limit + 1) * (column + 6) + column) * sizeof(double) + 10 * 64);
+    if (memory == NULL) {
+        free(g.memory);
+        return -1;
+    }
+    char *at = memory + (64 - (uintptr_t)memory % 64) % 64;
+    space s;
+    s.vectors = piece(&at, (limit + 1) * column * sizeof(double));
+    s.alpha = piece(&at, (limit + 1) * sizeof(double));
+    s.beta = piece(&at, (limit + 1) * sizeof(double));
+    double *d = piece(&at, (limit + 1) * sizeof(double)), *e = piece(&at, (limit + 1) * sizeof(double));
+    double *q = piece(&at, (limit + 1) * sizeof(double)), *along = piece(&at, (limit + 1) * sizeof(double));
+    double *spare = piece(&at, column * sizeof(double));
+    for (int64_t i = first; i < last; i++) {
+        if (b->chosen && !b->chosen[i])
+            continue;
+        radius[i] = 0.0;
+        if (b->ptr[i + 1] == b->ptr[i])
+            continue;
+        read_graph(&g, b, i, matrix);
+        int64_t n = g.nodes, most = limit < n ? limit : n;
+        const double *c = scale ? scale + b->ptr[i] : NULL;
+        memset(s.vectors, 0, g.stride * sizeof(double));
+        for (int64_t v = 0; v < n; v++)
+            s.vectors[v] = c ? 1.0 / c[v] : 1.0;
+        double start = sqrt(dot(s.vectors, s.vectors, g.stride));
+        for (int64_t v = 0; v < n; v++)
+            s.vectors[v] /= start;
+        s.largest = 0.0;
+        s.steps = s.ended = 0;
+        double top = 0.0, rest = INFINITY;
+        while (!(rest <= tolerance * top) && !s.ended && s.steps < most) {
+            for (int look = 0; look < STEPS_PER_LOOK && !s.ended && s.steps < most; look++)
+                lanczos_step(&s, &g, c, along, spare);
+            /* Of H in reverse order, whose eigenvectors begin with the last entries of those of H. */
+            int64_t k = s.steps;
+            for (int64_t j = 0; j < k; j++) {
+                d[j] = s.alpha[k - 1 - j];
+                e[j] = j < k - 1 ? s.beta[k - 2 - j] : 0.0;
+            }
+            if (ritz_values(d, e, q, k))
+                break;
+            int64_t largest = 0;
+            for (int64_t j = 1; j < k; j++)
+                largest = d[j] > d[largest] ? j : largest;
+            top = d[largest];
+            rest = k == n ? 0.0 : s.beta[k - 1] * fabs(q[largest]);
+        }
+        radius[i] = rest <= tolerance * top ? top : NAN;
+    }
+    free(memory);
+    free(g.memory);
+    return 0;
+}

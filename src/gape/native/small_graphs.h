@@ -13,7 +13,7 @@
 
 #define MAX_SMALL_NODES 65535
 
-/* The same fields in the same order as `Batch` in native/small_graphs.py. NULL: no such vector. */
+/* The same fields in the same order as `Batch` in graph/small_graphs.py. NULL: no such vector. */
 typedef struct {
     const int64_t *ptr, *edge_ptr;   /* node and edge offsets, [graphs + 1] */
     const int64_t *source, *target;  /* [edges], graph by graph */

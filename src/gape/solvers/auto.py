@@ -46,6 +46,8 @@ class Auto(Solver):
        :class:`Kronecker` for up to 4 states and 1,024 unknowns;
     6. symmetric walk matrix, and no graph has more than 72 nodes: :class:`Spectral`; otherwise :class:`Krylov`.
 
+    Compiled kernels apply it to each graph alone, with :class:`Krylov` in the place of Spectral.
+
     Acyclic graphs in a batch with others are solved separately, by rule 3. Graphs on which Krylov runs out of steps go
     on to rule 5, if they are small enough for it. If that is Spectral, Krylov stops after half as many steps as the
     largest graph has nodes (up to 256), or after 24 if these did not bring half of the graphs closer to their solution.
@@ -101,6 +103,9 @@ class Auto(Solver):
         if bool(fast.all()):
             return series.compiled(equation)
         picked = self.pick(equation)
+        if not picked.iterative:
+            # Compiled, a Krylov space costs less than eigenvectors at any size.
+            picked = Krylov(self.tolerance or equation.tolerance)
         result = picked.compiled(equation, ~fast)
         if not bool(fast.any()):
             return result

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from ctypes import c_double, c_int32, c_int64, c_void_p
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from gape._internal.threads import map_threads
-from gape.graph.scan import graph_ranges
+from gape.graph.small_graphs import SmallGraphs, address
 from gape.native import kernel as find_kernel
 from gape.native import library
 from gape.solvers.equation import Equation
@@ -21,43 +19,17 @@ MAX_KERNEL_STEPS = 64
 MAX_KERNEL_LABELS = 8
 
 
-class Batch(ctypes.Structure):
-    """The graphs and their walk matrix, as ``batch`` in ``native/small_graphs.h``."""
-
-    _fields_ = [
-        *((name, c_void_p) for name in ("ptr", "edge_ptr", "source", "target", "weight", "left", "right", "diagonal")),
-        ("sign", c_double),
-        ("chosen", c_void_p),
-    ]
-
-
-class SmallGraphs:
-    """An equation on small graphs, as the kernels take it. Keeps the tensors alive to which they get pointers."""
+class LabelledGraphs(SmallGraphs):
+    """The graphs of an equation with the column of each node's label among those in use."""
 
     def __init__(self, equation: Equation, chosen: Tensor | None) -> None:
-        walk, adjacency, scan = equation.walk, equation.adjacency, equation.adjacency.scan
-        assert scan is not None
-        weight = None if adjacency.edge_weight is None else adjacency.weights.detach().contiguous()
-        vectors = [None if x is None else x.detach().contiguous() for x in (walk.left, walk.right, walk.diagonal)]
-        source, target = adjacency.edge_index
-        self._alive = (adjacency.ptr, scan.edge_ptr, source, target, weight, *vectors)
-        self._chosen = None if chosen is None else chosen.contiguous()
-        self.batch = Batch(*map(_address, self._alive), walk.sign, _address(self._chosen))
-        self.ptr = adjacency.ptr
+        super().__init__(equation.walk, chosen)
         self.labels = len(equation.used_labels)
         self.label: Tensor | None = None
         if equation.labels is not None:
             column = torch.full((equation.initial.shape[1],), -1)
             column[equation.used_labels] = torch.arange(self.labels)
             self.label = column[equation.labels]
-
-    def run(self, kernel: Callable[..., int], *arguments: Any) -> int:
-        """Call a kernel for all graphs; the largest number it returns."""
-        batch = ctypes.byref(self.batch)
-        codes = map_threads(lambda bounds: kernel(batch, *bounds, *arguments), graph_ranges(self.ptr))
-        if min(codes) < 0:
-            raise MemoryError(f"no memory for the kernel on graphs of up to {int(self.ptr.diff().max())} nodes")
-        return max(codes)
 
 
 def supported(equation: Equation) -> bool:
@@ -125,12 +97,12 @@ def walk_sums(
     """
     kernel = find_kernel("series", *_SERIES)
     assert kernel is not None
-    graphs, weights, c = SmallGraphs(equation, chosen), output(equation), padded_columns(coefficients)
+    graphs, weights, c = LabelledGraphs(equation, chosen), output(equation), padded_columns(coefficients)
     rhs_norm = equation.rhs_norm.contiguous()
     residual, growth, moved = torch.full((3, equation.num_graphs), torch.inf, dtype=torch.float64)
     steps = graphs.run(
         kernel,
-        *(_address(graphs.label), graphs.labels, c.data_ptr(), c.shape[-1], sizes.data_ptr(), len(sizes)),
+        *(address(graphs.label), graphs.labels, c.data_ptr(), c.shape[-1], sizes.data_ptr(), len(sizes)),
         *(rhs_norm.data_ptr(), tolerance, in_a_row, counts),
         *(weights.data_ptr(), equation.states, weights.dtype == torch.float32),
         *(residual.data_ptr(), growth.data_ptr(), moved.data_ptr()),
@@ -180,7 +152,7 @@ def galerkin(
     """
     kernel = find_kernel("krylov", *_KRYLOV)
     assert kernel is not None
-    graphs, weights, walk = SmallGraphs(equation, chosen), output(equation), equation.walk
+    graphs, weights, walk = LabelledGraphs(equation, chosen), output(equation), equation.walk
     similarity = None if walk.symmetric or walk.similarity is None else walk.similarity.contiguous()
     numbers = [
         *(poles.real.contiguous(), poles.imag.contiguous()),
@@ -188,18 +160,14 @@ def galerkin(
         padded_columns(equation.initial.T[equation.used_labels]),
     ]
     shape = len(poles), equation.states, numbers[-1].shape[-1], graphs.labels
-    automaton = Diagonalised(*shape, *map(_address, numbers), equation.transition_bounds[1])
+    automaton = Diagonalised(*shape, *map(address, numbers), equation.transition_bounds[1])
     rhs_norm, norm = equation.rhs_norm.contiguous(), walk.norm_bounds.contiguous()
     found = torch.full((4, equation.num_graphs), torch.inf, dtype=torch.float64)
     steps = graphs.run(
         kernel,
-        *(_address(graphs.label), ctypes.addressof(automaton), _address(similarity), limit, norm.data_ptr()),
+        *(address(graphs.label), ctypes.addressof(automaton), address(similarity), limit, norm.data_ptr()),
         *(walk.nonnegative, rhs_norm.data_ptr(), tolerance, weights.data_ptr(), weights.dtype == torch.float32),
         *(x.data_ptr() for x in found),
     )
     residual, radius, separation, size = found
     return Galerkin(weights, residual, radius, separation, size, steps)
-
-
-def _address(tensor: Tensor | None) -> int | None:
-    return None if tensor is None else tensor.data_ptr()

@@ -174,7 +174,7 @@ def unit_radius(graph: Graph, matrix: str) -> Graph:
     types = graph.edge_type
     if types is not None and walk.diagonal is not None:
         raise ValueError(f"the diagonal of {matrix!r} has no edge types; choose another walk matrix")
-    made = Graph(index, graph.num_nodes, values.detach(), graph.labels, types, graph.ptr)
+    made = Graph(index, graph.num_nodes, values.detach(), graph.labels, types, graph.ptr, _trusted=True)
     if walk.symmetric:
         made.adjacency.mark_symmetric()
     return made

@@ -173,7 +173,7 @@ class GAPE(Encoding):
         """Warn, before any work on large graphs, where γρ(A) is surely above 1, by a lower bound of ρ."""
         if self.relative or self.damping == 0 or graph.num_nodes < MIN_WARNED_NODES or self.equation == "released":
             return
-        if self.matrix != "adjacency" or graph.edge_weight is not None:
+        if self.matrix != "adjacency" or graph.edge_weight is not None or int(graph.sizes.max()) < MIN_WARNED_NODES:
             return
         bound = radius_lower_bound(graph)
         if self.damping * bound > FAR_BEYOND:

@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 #: How often an item is tried whose worker ends without an answer: more often, and it ends all workers.
 MAX_ATTEMPTS = 3
 # Seconds to wait for a scheduler, and for its first worker.
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS = 30.0
 
 
 class WorkerDied(BrokenExecutor):

@@ -216,7 +216,7 @@ def test_a_shard_that_always_kills_its_worker_is_named_and_the_others_are_kept(t
     marks = tmp_path / "marks"
     marks.mkdir()
     with pytest.raises(ShardsFailed, match=r"1 of .* shards failed") as error:
-        encode(source / "molecules.csv", tmp_path / "out", None, Fatal(str(marks), times=99, nodes=6), workers=2)
+        encode(source / "molecules.csv", tmp_path / "out", None, Fatal(str(marks), times=99, nodes=1), workers=2)
     assert len(os.listdir(marks)) == MAX_ATTEMPTS
     (name,) = error.value.failures
     kept = {name for name in content(tmp_path / "out") if name.endswith(".parquet")}

@@ -82,3 +82,20 @@ def test_a_folder_is_free_again_after_a_failure(tmp_path):
         pass
     with folder_lock(tmp_path):
         pass
+
+
+def test_waiting_for_another_process_is_said(tmp_path):
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold():
+        with file_lock(tmp_path / ".lock"):
+            held.set()
+            go_on.wait()
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait()
+    threading.Timer(0.2, go_on.set).start()
+    with pytest.warns(UserWarning, match="waiting for another process that works on"), file_lock(tmp_path / ".lock"):
+        pass
+    other.join()

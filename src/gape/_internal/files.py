@@ -15,6 +15,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from gape._internal.warnings import warn_caller
+
 #: Exceptions that reading a damaged ``.npz`` file raises: cut short, or with changed bits.
 NPZ_ERRORS = (
     zipfile.BadZipFile,
@@ -100,15 +102,27 @@ def folder_lock(folder: Path) -> Iterator[None]:
         raise ValueError(f"{folder} is being run by another process; wait for it, or take another folder") from error
 
 
-def file_lock(path: Path, *, wait: bool = True) -> FileLock:
-    """Return an inter-process lock on ``path``, a context manager; released when the process exits.
+@contextmanager
+def file_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold an inter-process lock on ``path``; released when the process exits.
 
     Args:
         path: of the lock file, which has no other use. Give it a hidden name: it stays behind, since processes that
             wait for a file that is removed would no longer exclude those that create a new one.
-        wait: whether to wait for another holder, or raise :class:`filelock.Timeout` at once.
+        wait: whether to wait for another holder, with a warning, or raise :class:`filelock.Timeout` at once.
     """
-    return FileLock(path, timeout=-1 if wait else 0)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        if not wait:
+            raise
+        warn_caller(f"waiting for another process that works on {path.parent}, since it holds {path.name}")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def cache_folder(kind: str) -> Path:

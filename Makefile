@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 # Two test processes with one BLAS thread each beat one process with two.
 ONE    := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: install install-browser test test-browser test-slow test-search test-mutation release test-native test-wheel lint bench results runtime format clean
+.PHONY: install install-browser docs test test-browser test-slow test-search test-mutation release test-native test-wheel lint bench results runtime format clean
 
 install: $(STAMP)
 
@@ -53,6 +53,16 @@ test-native: $(STAMP)
 	  ASAN_OPTIONS=detect_leaks=0 $(BIN)/pytest tests/native tests/solvers/test_edge_cases.py
 	$(ONE) GAPE_NATIVE=0 $(BIN)/pytest -n 2 tests/native tests/solvers tests/graph tests/encodings/test_gape.py
 
+# The documentation, in docs/_build/html; fails at a warning, an example that does not run, or a broken link between pages.
+DOCS := $(VENV)/.docs
+$(DOCS): $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
+docs: $(DOCS)
+	$(ONE) $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/links.py docs/_build/html
+
 # Builds the wheel, installs it alone into an empty environment and uses it there.
 test-wheel: $(STAMP)
 	$(BIN)/python tests/wheel_check.py
@@ -86,4 +96,4 @@ test-mutation: $(STAMP)
 	$(BIN)/python tests/mutation.py --sample 30 --output survivors.txt
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/_build docs/gallery_built .pytest_cache .mypy_cache .ruff_cache

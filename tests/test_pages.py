@@ -1,7 +1,10 @@
-"""The pages show what the results say."""
+"""The pages show what the results say, and their code runs."""
 
+import os
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,3 +52,78 @@ def test_images_of_the_pages_are_there():
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} refers to {target}"
+
+
+# Pages whose code runs from top to bottom as it stands.
+RUNNING = [
+    "index",
+    "start",
+    "pyg",
+    "networkx",
+    "own-model",
+    "relational",
+    "mini-batches",
+    "certificates",
+    "theory",
+    "extending",
+]
+
+
+def blocks(page, language):
+    """Return the code blocks of a page in one language, as one script."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    return "\n".join(re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("page", RUNNING)
+def test_code_of_a_page_runs(page):
+    script = blocks(page, "python")
+    assert "gape" in script
+    exec(compile(script, f"{page}.md", "exec"), {"__name__": page})
+
+
+def test_shell_commands_of_the_start_page_run(tmp_path):
+    script = blocks("start", "sh")
+    assert "gape encode" in script
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "GAPE_CACHE": str(tmp_path / "cache")}
+    subprocess.run(["sh", "-ec", script], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    assert (tmp_path / "pe.csv").read_text().startswith('node,gape_0,gape_1,gape_2,gape_3\n"ann",')
+    assert (tmp_path / "karate.html").exists()
+
+
+def test_every_page_is_in_the_table_of_contents():
+    listed = set()
+    for page in ("index", "api"):
+        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        for toctree in re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL):
+            listed |= {line for line in toctree.splitlines() if line and not line.startswith(":")}
+    pages = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in (ROOT / "docs").glob("**/*.md")}
+    assert pages - listed == {"index"}, "add new pages to docs/index.md"
+    assert listed - pages == {"gallery_built/index"}
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path):
+    broken = runpy.run_path(str(ROOT / "docs" / "links.py"))["broken"]
+    (tmp_path / "other.html").write_text('<p id="here">x</p>')
+    good = '<a id="top" href="other.html#here">1</a> <a href="#top">2</a> <a href="https://example.org/x">3</a>'
+    (tmp_path / "index.html").write_text(good)
+    assert list(broken(tmp_path)) == []
+    (tmp_path / "index.html").write_text(good + '<a href="other.html#there">4</a> <img src="none.png">')
+    assert list(broken(tmp_path)) == [
+        "index.html: other.html#there has no anchor 'there'",
+        "index.html: there is no none.png",
+    ]
+
+
+def test_the_proofs_of_the_theory_page_name_tests_that_exist():
+    text = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`(?:[\w/]+\.py::)?(test_\w+)`", text))
+    assert len(names) > 10
+    defined = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
+    }
+    assert names <= defined, f"no such test: {sorted(names - defined)}"

@@ -8,6 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from torch_geometric.data import Batch
+from torch_geometric.datasets import FakeDataset
+from torch_geometric.loader import DataLoader
+
+import gape
 
 ROOT = Path(__file__).resolve().parent.parent
 if not (ROOT / "docs" / "tables.py").exists():
@@ -70,21 +76,47 @@ RUNNING = [
 
 
 def blocks(page, language):
-    """Return the code blocks of a page in one language, as one script."""
+    """Return the code blocks of a page in one language."""
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    return "\n".join(re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("page", RUNNING)
 def test_code_of_a_page_runs(page):
-    script = blocks(page, "python")
+    script = "\n".join(blocks(page, "python"))
     assert "gape" in script
     exec(compile(script, f"{page}.md", "exec"), {"__name__": page})
 
 
+@pytest.mark.parametrize("page", ["learnable", "encodings", "explorer"])
+def test_code_of_a_page_runs_in_a_model(page, tmp_path, monkeypatch):
+    """These pages show lines of a user's program; here are the names that it has."""
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    dataset = FakeDataset(num_graphs=8, avg_num_nodes=10)
+    batch = Batch.from_data_list(list(dataset))
+    program = {
+        "gape": gape,
+        "dataset": dataset,
+        "graphs": list(dataset),
+        "graph": dataset[0],
+        "DataLoader": DataLoader,
+        "training_loader": DataLoader(dataset, 4),
+        "edge_index": batch.edge_index,
+        "batch": batch.batch,
+        "x": dataset[0].x if page == "explorer" else torch.randint(28, (batch.num_nodes,)),
+        "embedding": torch.nn.Embedding(28, 80),
+        "random_walks": gape.encode(batch, "rw"),
+    }
+    names = {}
+    for block in blocks(page, "python"):
+        names |= program  # what the block before has changed
+        exec(compile(block, f"{page}.md", "exec"), names)
+
+
 def test_shell_commands_of_the_start_page_run(tmp_path):
-    script = blocks("start", "sh")
+    script = "\n".join(blocks("start", "sh"))
     assert "gape encode" in script
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "GAPE_CACHE": str(tmp_path / "cache")}

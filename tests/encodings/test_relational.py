@@ -71,6 +71,21 @@ def test_relative_damping_converges_on_every_graph():
         assert solution.status == [gape.Status.RUN_SUM]
 
 
+def test_convergence_is_certified_on_graphs_too_large_for_dense_matrices():
+    generator = torch.Generator().manual_seed(0)
+    data = HeteroData()
+    data["a"].num_nodes, data["b"].num_nodes = 400, 700
+    hubs = (400 * torch.rand(2000, generator=generator) ** 4).long()
+    for relation in ("likes", "knows"):
+        ends = torch.randint(700, (2000,), generator=generator)
+        data["a", relation, "b"].edge_index = torch.stack([hubs, ends])
+    graph = hetero_graph(data, reverse=True)
+    encoding = RelationalGAPE(states=16, damping=0.95, labels=2, labelling="given", relations=4)
+    solution = encoding.solve(graph)
+    assert solution.status == [gape.Status.RUN_SUM]
+    assert solution.spectral_radius[0] < 0.95
+
+
 def test_the_first_relation_alone_is_gape():
     data = HeteroData()
     data["node"].num_nodes = 4

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import gape
-from gape.solvers import FixedPoint, Kronecker, Krylov
+from gape.solvers import Equation, FixedPoint, Kronecker, Krylov
+from gape.solvers.kronecker import growth_bound
 from tests.solvers.oracle import enumerate_runs, graphs, typed_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
@@ -50,6 +52,20 @@ def test_equal_matrices_for_all_types_are_one_matrix():
     plain = gape.Automaton.random(states=3, damping=0.2, labels=2)
     typed = gape.Automaton(plain.initial, plain.transition.expand(2, 3, 3))
     np.testing.assert_allclose(gape.solve(typed, graph).weights, gape.solve(plain, graph).weights, atol=1e-11)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_bound_of_the_growth_of_runs_is_below_the_radius(seed):
+    rng = np.random.default_rng(seed)
+    edges = rng.integers(7, size=(2, 20))
+    graph = gape.Graph(edges, 7, rng.standard_normal(20), edge_type=rng.integers(3, size=20))
+    equation = Equation.of(typed_automaton("edge", 3, 1, 0.3, seed), graph, "adjacency")
+    basis = torch.eye(21, dtype=torch.float64)
+    operator = np.stack([equation.apply(column.reshape(7, 3)).flatten().numpy() for column in basis])
+    radius = np.abs(np.linalg.eigvals(operator)).max()
+    for larger in (equation.row_norms, equation.absolute):
+        bound = growth_bound(larger, torch.tensor([np.inf], dtype=torch.float64), 50)
+        assert radius * (1 - 1e-9) <= bound.item() < np.inf
 
 
 def test_nilpotent_transitions_whose_products_grow_are_not_taken_for_convergent():

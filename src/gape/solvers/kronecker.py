@@ -16,6 +16,7 @@ from gape.solvers.base import Result, Solver
 from gape.solvers.certificate import (
     DIRECT_TOLERANCE,
     MAX_PUSHES,
+    MAX_SPARSE_PUSHES,
     NO,
     SINGULAR_GAP,
     UNKNOWN,
@@ -129,25 +130,16 @@ def operator_matrices(equation: Equation, max_unknowns: int) -> list[Tensor]:
 def operator_radius_bounds(equation: Equation) -> RadiusBounds:
     """Bounds of the radius of F, as good as it takes to tell whether it is below 1.
 
-    With typed transitions: norms; the growth of runs with absolute weights, which bounds it from above; dense matrices
-    of small graphs.
+    With typed transitions: norms; the growth of walks weighted by ‖μ‖₂ and of runs with absolute weights, which bound
+    it from above; dense matrices of small graphs.
     """
     if not equation.typed:
         return radius_bounds_of(equation)
     bounds = RadiusBounds(torch.zeros_like(equation.radius_bound), equation.radius_bound * (1.0 + 1e-14))
     if not bool((bounds.converges == UNKNOWN).any()):
         return bounds
-    absolute = equation.absolute
-    runs = torch.ones(equation.walk.num_nodes, equation.states, dtype=absolute.transition.dtype)
-    runs = runs.to(equation.walk.ptr.device)
-    upper = bounds.upper
-    for t in range(1, MAX_PUSHES + 1):
-        runs = absolute.apply(runs)
-        largest = equation.adjacency.segment_max(runs.real.amax(1))
-        found = (largest * (1.0 + 1e-12 * t)) ** (1.0 / t)
-        upper = torch.where((largest > 1e-280) & torch.isfinite(largest), torch.minimum(upper, found), upper)
-        if bool(below_one(upper).all()):
-            break
+    upper = growth_bound(equation.row_norms, bounds.upper, MAX_SPARSE_PUSHES)
+    upper = growth_bound(equation.absolute, upper, MAX_PUSHES)
     bounds = RadiusBounds(bounds.lower, upper)
     small = equation.sizes * equation.states <= MAX_DENSE_RADIUS_UNKNOWNS
     for i in (small & (bounds.converges == UNKNOWN)).nonzero().flatten().tolist():
@@ -155,6 +147,22 @@ def operator_radius_bounds(equation: Equation) -> RadiusBounds:
         (operator,) = operator_matrices(alone, MAX_DENSE_RADIUS_UNKNOWNS)
         bounds.lower[i], bounds.upper[i] = radius_bounds(within(operator, alone.walk.components))
     return bounds
+
+
+def growth_bound(equation: Equation, upper: Tensor, steps: int) -> Tensor:
+    """``[graphs]``: ``upper``, or where less the growth per step of runs without negative weights, until below 1."""
+    ones = torch.ones(equation.walk.num_nodes, equation.states, dtype=equation.transition.dtype)
+    runs = ones.to(equation.walk.ptr.device)
+    for t in range(1, steps + 1):
+        if bool(below_one(upper).all()):
+            break
+        runs = equation.apply(runs)
+        largest = equation.adjacency.segment_max(runs.real.amax(1))
+        found = (largest * (1.0 + 1e-12 * t)) ** (1.0 / t)
+        # A graph that is decided keeps its bound, so that it has the same one in any batch.
+        better = (largest > 1e-280) & torch.isfinite(largest) & ~below_one(upper)
+        upper = torch.where(better, torch.minimum(upper, found), upper)
+    return upper
 
 
 def solve_or_least_squares(

@@ -20,3 +20,7 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("GAPE_DATA is not set: no real data to read")
     return Path(folder)
+
+
+# A script that needs packages of the extra "proof"; doctests would import it.
+collect_ignore = ["mutation.py"]

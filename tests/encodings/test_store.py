@@ -81,7 +81,7 @@ def test_encode_takes_a_store(tmp_path):
     assert len(store) == 1
     for a, b in zip(first, again, strict=True):
         assert torch.equal(a, b)
-    assert torch.equal(encode(RING, "rw", length=4, store=tmp_path), first[0])
+    assert torch.equal(encode(RING, "rw", length=4, store=tmp_path), encode(RING, "rw", length=4))
     with pytest.raises(ValueError, match=r"store must be a gape.Store or a folder, .* got True"):
         encode(RING, "rw", store=True)
     with pytest.raises(ValueError, match="must be an encoding or its name, got int"):
@@ -259,10 +259,10 @@ def test_processes_share_a_folder_without_harm(tmp_path):
 
         warnings.simplefilter("error")
         store = Store({str(tmp_path)!r}, always=True)
-        rings = [Graph.from_edges([(i, (i + 1) % n) for i in range(n)], undirected=True) for n in range(3, 9)]
+        paths = [Graph.from_edges([(i, i + 1) for i in range(n)], undirected=True) for n in range(3, 9)]
         for turn in range(20):
-            for ring in rings:
-                assert torch.equal(store.encode(ring, RandomWalk(length=8)), RandomWalk(length=8)(ring))
+            for path in paths:
+                assert torch.equal(store.encode(path, RandomWalk(length=8)), RandomWalk(length=8)(path))
             if turn % 7 == 0:
                 store.clear()
         """

@@ -251,8 +251,8 @@ def walk_radius(graph: Graph, matrix: str) -> Tensor:
 
     Example:
         >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
-        >>> walk_radius(ring, "adjacency"), walk_radius(ring, "random_walk")
-        (tensor([2.0000], dtype=torch.float64), tensor([1.], dtype=torch.float64))
+        >>> walk_radius(ring, "adjacency").round(decimals=9), walk_radius(ring, "random_walk")
+        (tensor([2.], dtype=torch.float64), tensor([1.], dtype=torch.float64))
     """
     walk = graph.walk(matrix)
     ones = torch.ones(graph.num_graphs, dtype=torch.float64, device=graph.device)

@@ -230,12 +230,11 @@ class Projection(Solver):
         size = torch.linalg.vector_norm(y.reshape(len(gap), -1), dim=1) if self.scale is None else equation.norms(x)
         # A symmetric matrix is no larger than its radius.
         rounding = equation.rounding(size, self.radius if self.orthogonal else equation.walk.two_norm_bounds)
-        # The gap does not show errors of a complete basis itself, and labels that are singular one by one may cancel:
-        # there the residual is computed from the equation.
-        if self.complete or (self.vectors.shape[1] > 1 and bool((unique == NO).any())):
-            residual = equation.residual(x)
-        else:
-            residual = equation.relative(gap)
+        # The gap does not show errors of a complete basis itself, labels that are singular one by one may cancel, and
+        # the bound of rounding errors may be far above them: there the residual is computed from the equation.
+        cancels = self.vectors.shape[1] > 1 and bool((unique == NO).any())
+        computed = self.complete or cancels or (not self.orthogonal and bool((rounding > tolerance).any()))
+        residual = equation.residual(x) if computed else equation.relative(gap)
         exhausted = (self.remainder <= 1e-12 * self.h.abs().flatten(1).amax(1, keepdim=True)).all(1)
         regular = separation > SINGULAR_GAP
         status = judge(
@@ -251,7 +250,11 @@ class Projection(Solver):
             status = torch.where(unique == NO, code(Status.SINGULAR), status)
         return Result(
             weights=x,
-            residual=with_rounding(residual, rounding) if self.complete else residual + rounding,
+            residual=residual + rounding
+            if not computed
+            else with_rounding(residual, rounding)
+            if self.complete
+            else residual,
             spectral_radius=bounds.clamp(equation.transition_radius * self.radius),
             separation=separation,
             unique=unique,

@@ -232,9 +232,13 @@ class Projection(Solver):
         rounding = equation.rounding(size, self.radius if self.orthogonal else equation.walk.two_norm_bounds)
         # The gap does not show errors of a complete basis itself, labels that are singular one by one may cancel, and
         # the bound of rounding errors may be far above them: there the residual is computed from the equation.
+        residual = equation.relative(gap)
         cancels = self.vectors.shape[1] > 1 and bool((unique == NO).any())
-        computed = self.complete or cancels or (not self.orthogonal and bool((rounding > tolerance).any()))
-        residual = equation.residual(x) if computed else equation.relative(gap)
+        coarse = (rounding > tolerance) & torch.isfinite(residual) & (not self.orthogonal)
+        if self.complete or cancels:
+            residual = equation.residual(x)
+        elif bool(coarse.any()):
+            residual = torch.where(coarse, equation.residual(x), residual)
         exhausted = (self.remainder <= 1e-12 * self.h.abs().flatten(1).amax(1, keepdim=True)).all(1)
         regular = separation > SINGULAR_GAP
         status = judge(
@@ -250,11 +254,9 @@ class Projection(Solver):
             status = torch.where(unique == NO, code(Status.SINGULAR), status)
         return Result(
             weights=x,
-            residual=residual + rounding
-            if not computed
-            else with_rounding(residual, rounding)
+            residual=with_rounding(residual, rounding)
             if self.complete
-            else residual,
+            else residual + torch.where(coarse, 0.0, rounding),
             spectral_radius=bounds.clamp(equation.transition_radius * self.radius),
             separation=separation,
             unique=unique,

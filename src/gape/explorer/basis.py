@@ -1,4 +1,4 @@
-"""What a page needs of a graph to solve P = μᵀPA + αℓ without Python: eigenvectors, or a Schur form if directed."""
+"""The basis with which a page solves P = μᵀPA + αℓ without Python: eigenvectors, or a Schur form if directed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page shows and how it starts."""
+"""The content of a page and the settings it starts with."""
 
 from __future__ import annotations
 

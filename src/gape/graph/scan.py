@@ -1,4 +1,4 @@
-"""What one compiled pass over the edges of a batch of small graphs finds out: their order, symmetry and degrees."""
+"""Order, symmetry and degrees of a batch of small graphs, by one compiled pass over its edges."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class GraphTable:
 
     @cached_property
     def molecules(self) -> bool:
-        """Whether rows are molecules; otherwise they are edges."""
+        """True if rows are molecules; otherwise they are edges."""
         return self.columns.header and table_columns(self.path, self.header, self.columns)[0]
 
     @cached_property
@@ -79,7 +79,7 @@ class GraphTable:
 
     @property
     def named(self) -> bool:
-        """Whether the table names its graphs; otherwise molecules are numbered by row from 0."""
+        """True if the table names its graphs; otherwise molecules are numbered by row from 0."""
         return self._graph is not None
 
     @property

@@ -62,7 +62,7 @@ def switched_off() -> Iterator[None]:
 
 
 def description() -> str:
-    """Which kernels are used, or why none, in a few words.
+    """Name the kernels in use, or say why there are none, in a few words.
 
     Example:
         >>> with switched_off():

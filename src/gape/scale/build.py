@@ -59,7 +59,7 @@ class EdgeStream(Protocol):
 
 @dataclass
 class _State:
-    """What has been done, as recorded in ``state.json``."""
+    """Progress of a build, as recorded in ``state.json``."""
 
     settings: str
     chunks: int = 0
@@ -139,9 +139,8 @@ class _Build:
                 self._spread()
             names, nodes = self._nodes()
             self._merge(names, nodes)
-        except BaseException:
+        finally:  # also when interrupted, so that the same call goes on from here
             self._record()
-            raise
         return self._finish(names, nodes)
 
     # ------------------------------------------------------------------ records

@@ -114,7 +114,7 @@ NAMES: dict[str, Any] = {"katz": Katz, "ppr": PersonalisedPageRank, "rw": Return
 
 @dataclass(frozen=True)
 class LargeResult:
-    """What was written, and its certificate.
+    """The files written, and their certificate.
 
     Args:
         path: the encoding, ``[nodes, features]``.

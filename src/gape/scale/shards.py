@@ -52,7 +52,7 @@ Progress = Callable[[Record, float, float], None]
 
 @dataclass(frozen=True)
 class Reading:
-    """How the files are read.
+    """Options of reading the files.
 
     Args:
         columns: names of the columns of tables.
@@ -96,14 +96,14 @@ class Shard:
 
     @property
     def identity(self) -> Record:
-        """What a finished shard must agree in to be skipped."""
+        """The fields in which a finished shard must agree to be skipped."""
         rows = None if self.stop is None else [self.start, self.stop]
         return {"shard": self.name, "source": str(self.source), "state": self.state, "rows": rows}
 
 
 @dataclass(frozen=True)
 class ShardsResult:
-    """What :func:`encode_shards` has done.
+    """Summary of a call of :func:`encode_shards`.
 
     Args:
         folder: of the results.

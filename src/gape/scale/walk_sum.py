@@ -31,7 +31,7 @@ MAX_EXPONENT = {"float64": 300, "float32": 40}
 
 @dataclass(frozen=True)
 class SumResult:
-    """How a sum ended.
+    """State of a sum at its end.
 
     Args:
         steps: number of terms.

@@ -52,7 +52,7 @@ class Workspace:
 
     @property
     def due(self) -> bool:
-        """Whether it is time for a checkpoint, as the first rank sees it; to be reduced by max over all ranks."""
+        """True if it is time for a checkpoint, as the first rank sees it; to be reduced by max over all ranks."""
         return self.ranks.first and time.monotonic() - self._committed >= CHECKPOINT_SECONDS
 
     def commit(self, **state: Any) -> None:

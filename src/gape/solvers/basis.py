@@ -108,7 +108,7 @@ class Basis:
 
     @property
     def complete(self) -> bool:
-        """Whether the vectors span the whole space of each graph."""
+        """True if the vectors span the whole space of each graph."""
         return bool(self.parts) and all(part.complete for part in self.parts)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Basis:

@@ -47,7 +47,7 @@ def supported(equation: Equation) -> bool:
 
 
 def output(equation: Equation) -> Tensor:
-    """Where a kernel writes the weights: ``equation.out`` if it knows the dtype, or new memory in double precision."""
+    """Return memory for the weights: ``equation.out`` if a kernel knows its dtype, otherwise new float64 memory."""
     if equation.out is not None and equation.out.dtype in (torch.float32, torch.float64):
         assert equation.out.is_contiguous()
         return equation.out
@@ -60,7 +60,7 @@ def padded_columns(x: Tensor) -> Tensor:
 
 
 class WalkSums(NamedTuple):
-    """What the series kernel returns, per graph; ``residual`` is infinite where the sum did not end."""
+    """Results of the series kernel per graph; ``residual`` is infinite where the sum did not end."""
 
     weights: Tensor
     residual: Tensor
@@ -121,7 +121,7 @@ class Diagonalised(ctypes.Structure):
 
 
 class Galerkin(NamedTuple):
-    """What the Krylov kernel returns, per graph; ``residual`` is infinite where it certifies nothing."""
+    """Results of the Krylov kernel per graph; ``residual`` is infinite where it certifies nothing."""
 
     weights: Tensor
     residual: Tensor

@@ -158,7 +158,7 @@ def _result(
     steps: int,
     weight_bound: float,
 ) -> Result:
-    """What both back ends return; ``radius`` is an upper bound of ρ(μ)ρ(A)."""
+    """Sums of either back end; ``radius`` is an upper bound of ρ(μ)ρ(A)."""
     return Result(
         weights=weights,
         residual=residual,

@@ -31,7 +31,7 @@ _REPEATS, _ENOUGH_SECONDS = 3, 5.0
 
 @dataclass(frozen=True)
 class Cost:
-    """What one encoding of one set of graphs takes.
+    """Time and memory of one encoding of one set of graphs.
 
     Args:
         seconds: the shortest time; ``None`` if there is none.

@@ -1,4 +1,4 @@
-"""What an encoding keeps to: the same bytes every time, renumbering, batches, and the graphs it takes."""
+"""Promises of an encoding: the same bytes every time, renumbering, batches, and the graphs it takes."""
 
 from __future__ import annotations
 

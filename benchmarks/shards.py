@@ -27,7 +27,7 @@ import pyarrow.parquet
 from gape._internal.executors import ProcessPool
 from gape.encodings import GAPE
 from gape.scale import Reading, encode_shards
-from gape.scale.shards import LOG
+from gape.scale.manifest import LOG
 
 PCQM4MV2_GRAPHS = 3_746_620
 # Each begins and ends with an atom that has a free valence, so that any sequence of them is a molecule.

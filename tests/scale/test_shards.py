@@ -30,7 +30,7 @@ from gape.io.blocks import GraphTable
 from gape.io.edge_list import Columns
 from gape.io.write import ParquetBlocks
 from gape.scale import Reading, ShardsFailed, encode_shards
-from gape.scale.shards import LOG, MANIFEST
+from gape.scale.manifest import LOG, MANIFEST
 
 SMILES = ["CCO", "c1ccccc1", "CC(C)C", "O", "C1CC1", "N#N", "CCC"]
 ENCODING = GAPE(states=3, seed=1)

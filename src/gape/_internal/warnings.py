@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 
-# Frames of these packages are skipped: transforms are called by PyG, layers by PyTorch.
-_INSIDE = ("gape", "torch", "torch_geometric")
+# Frames of these packages are skipped: transforms are called by PyG, layers by PyTorch, locks by contextlib.
+_INSIDE = ("gape", "torch", "torch_geometric", "contextlib")
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:

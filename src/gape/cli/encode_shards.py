@@ -18,7 +18,8 @@ from gape.cli.encode_file import say_certificates
 from gape.cli.encode_large import LINE_SECONDS
 from gape.encodings.base import Encoding
 from gape.io.edge_list import Columns
-from gape.scale.shards import LOG, Reading, ShardsFailed, encode_shards
+from gape.scale.manifest import LOG, Reading
+from gape.scale.shards import ShardsFailed, encode_shards
 
 
 def encode_many(

@@ -3,8 +3,9 @@
 from gape.scale.build import build
 from gape.scale.disk_graph import DiskGraph
 from gape.scale.encode import Katz, LargeResult, PersonalisedPageRank, ReturnEstimate, encode_large
+from gape.scale.manifest import Reading
 from gape.scale.rmat import RMAT
-from gape.scale.shards import Reading, ShardsFailed, ShardsResult, encode_shards
+from gape.scale.shards import ShardsFailed, ShardsResult, encode_shards
 
 __all__ = [
     "RMAT",

@@ -11,7 +11,7 @@ import torch
 import gape
 from gape import Graph
 from gape.encodings import Laplacian, MagneticLaplacian, SingularVectors, Spectrum, WalkProfile
-from gape.encodings.walk_profile import both_ways
+from gape.encodings.directed import both_ways
 from gape.linalg.eigenpairs import fix_phases
 from tests.encodings.samples import permuted, random_graph
 

@@ -11,7 +11,7 @@ from gape import Graph
 from gape.nn import GAPE
 from gape.pyg import AddWalkBasis, basis_of
 from gape.solvers import Krylov, Schur, Spectral
-from gape.solvers.prepare import prepare_layer
+from gape.solvers.basis import prepare_layer
 
 
 def data_list(graph: Graph) -> list[Data]:

@@ -6,7 +6,7 @@ from learnable_cases import graphs
 
 from gape.encodings import RandomWalk
 from gape.nn import GAPE, GAPEEncoder, GraphTransformer, LinearEncoder, WalkInput
-from gape.solvers.prepare import prepare_layer
+from gape.solvers.basis import prepare_layer
 
 
 def model(encoder: GAPEEncoder, **others) -> GraphTransformer:

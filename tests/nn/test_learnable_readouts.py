@@ -13,7 +13,7 @@ from gape import Graph
 from gape.encodings.pairs import Pairs
 from gape.graph.spectral_radius import unit_radius
 from gape.nn import GAPE
-from gape.solvers.prepare import enough_vectors, prepare_layer
+from gape.solvers.basis import enough_vectors, prepare_layer
 
 closed, pair = (functools.partial(gape.solve, readout=name) for name in ("closed", "pair"))
 

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from gape._internal.warnings import warn_caller
 from gape.encodings.base import Encoding
+from gape.encodings.gape import encode_relational
 from gape.encodings.pairs import Pairs
 from gape.encodings.registry import make
-from gape.encodings.relational import encode_relational
 from gape.encodings.store import Store
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph

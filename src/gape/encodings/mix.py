@@ -10,10 +10,10 @@ from torch import Tensor
 
 from gape._internal.validation import check_one_of
 from gape.encodings.base import Encoding
+from gape.encodings.laplacian import Spectrum
 from gape.encodings.pairs import Pairs
 from gape.encodings.sequence import CycleSpectrum
 from gape.encodings.spectral import SpectralEncoding, as_spectral, compute_spectral
-from gape.encodings.spectrum import Spectrum
 from gape.graph.graph import Graph
 
 MixScaling = Literal["none", "column", "row"]

@@ -18,8 +18,7 @@ from gape.graph.adjacency import Adjacency
 from gape.graph.graph import Graph
 from gape.graph.walk_matrix import NAMES, MatrixName
 from gape.pyg.base import GraphTransform
-from gape.solvers.basis import Basis, GraphDigest
-from gape.solvers.prepare import prepare_layer
+from gape.solvers.basis import Basis, GraphDigest, prepare_layer
 from gape.solvers.projection import Projection
 
 #: Attributes with one row per graph; those in ``NODE_ROWS`` have one per node.

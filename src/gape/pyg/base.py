@@ -16,7 +16,7 @@ from torch_geometric.transforms import BaseTransform
 
 from gape._internal.warnings import warn_caller
 from gape.encodings import Encoding, Pairs, make
-from gape.encodings.relational import encode_relational
+from gape.encodings.gape import encode_relational
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 

@@ -2,12 +2,11 @@
 
 from gape.solvers.auto import Auto
 from gape.solvers.base import Result, Solver
-from gape.solvers.basis import Basis
+from gape.solvers.basis import Basis, prepare
 from gape.solvers.equation import Equation
 from gape.solvers.fixed_point import FixedPoint
 from gape.solvers.kronecker import Kronecker
 from gape.solvers.krylov import Krylov
-from gape.solvers.prepare import prepare
 from gape.solvers.schur import Schur
 from gape.solvers.series import Series
 from gape.solvers.solution import AlgebraicOnlyWarning, LeastSquaresWarning, Solution, SolveError, Status

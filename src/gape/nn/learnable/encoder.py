@@ -15,8 +15,7 @@ from gape.nn.attention.multi_head import fit_bias
 from gape.nn.attention.pattern import AttentionPattern
 from gape.nn.encoders import Encoder
 from gape.nn.learnable.layer import GAPE
-from gape.solvers.basis import Basis
-from gape.solvers.prepare import prepare_layer
+from gape.solvers.basis import Basis, prepare_layer
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,9 +21,8 @@ from gape.nn.learnable.automaton import LearnableAutomaton, TransitionBy, Transi
 from gape.nn.learnable.rooted import RootedAutomata
 from gape.nn.learnable.runs import GraphRuns, check_basis
 from gape.nn.scaling import FeatureScaling, Scaling
-from gape.solvers.basis import Basis
+from gape.solvers.basis import Basis, enough_vectors, prepare_layer
 from gape.solvers.certificate import lost_rows
-from gape.solvers.prepare import enough_vectors, prepare_layer
 from gape.solvers.solution import SolveReadout
 from gape.solvers.solve import solve
 

@@ -22,10 +22,9 @@ from gape.nn.learnable.lengths import (
     weights_by_length,
 )
 from gape.nn.learnable.resolvent import ResolventRuns
-from gape.solvers.basis import Basis
+from gape.solvers.basis import Basis, enough_vectors, prepare_layer, return_weights
 from gape.solvers.equation import Equation
 from gape.solvers.gradient import MAX_DENSE_ADJOINT_NODES, EdgeSystem, stein_solve
-from gape.solvers.prepare import enough_vectors, prepare_layer, return_weights
 
 
 class GraphRuns:

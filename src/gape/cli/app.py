@@ -1,4 +1,4 @@
-"""The Typer application: registers the commands, one file each, and turns errors into messages."""
+"""The Typer application: registers the commands and turns errors into messages."""
 
 from __future__ import annotations
 
@@ -16,15 +16,11 @@ except ImportError as error:
 
 from gape import __version__, native
 from gape.cli.bench import bench
-from gape.cli.cache import cache
-from gape.cli.compare import compare
+from gape.cli.compare import compare, expressiveness, runtime
 from gape.cli.encode import encode
-from gape.cli.encodings import encodings
+from gape.cli.encodings import cache, encodings
 from gape.cli.explore import explore
-from gape.cli.expressiveness import expressiveness
-from gape.cli.figure import figure
-from gape.cli.runtime import runtime
-from gape.cli.table import table
+from gape.cli.table import figure, table
 from gape.cli.translate import translate
 
 app = typer.Typer(

@@ -91,7 +91,7 @@ def bench(
 
     Example: gape bench cycles --encoding none,rw,lape,gape --seeds 4 --jobs 2
     """
-    from gape.experiments.graph_tasks.schedule import QUICK_MINUTES, QUICK_SCHEDULE
+    from gape.experiments.graph_tasks.settings import QUICK_MINUTES, QUICK_SCHEDULE
     from gape.experiments.runs.settings import parse_pairs
 
     if queue is not None and tasks:

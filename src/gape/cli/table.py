@@ -1,4 +1,4 @@
-"""``gape table``: print the paper's tables with our figures and the paper's."""
+"""``gape table`` and ``gape figure``: show results as tables, draw the paper's figures."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def table(
 
         made = translation_table(read_translations(results / "translation.jsonl"))
     elif name == "expressiveness":
-        from gape.experiments.expressiveness.render import stored_table
+        from gape.experiments.expressiveness import stored_table
 
         made = stored_table(results, encoding.split(",") if encoding else None, task.split(",") if task else None)
     else:
@@ -179,3 +179,24 @@ def _by_task(words: list[str], tasks: list[str]) -> dict[str, dict[str, str]]:
         for name in [task] if colon else tasks:
             chosen[name].append(pair if colon else word)
     return {task: parse_pairs(pairs) for task, pairs in chosen.items()}
+
+
+@needs("bench")
+def figure(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="rw-pprp or csl-labels.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="A .png, .pdf or .html file. Default: all three in --folder."
+        ),
+    ] = None,
+    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Output folder, without --output.")] = Path("figures"),
+) -> None:
+    """Draw a figure of the paper as PNG, PDF or HTML page.
+
+    Example: gape figure rw-pprp -o rw-pprp.pdf
+    """
+    from gape.experiments.report.figures import write_figure
+
+    for path in write_figure(name, output, folder):
+        typer.echo(str(path))

@@ -9,7 +9,7 @@ import pytest
 
 from gape._internal import files as atomic
 from gape.experiments.graph_tasks.results import collect
-from gape.experiments.runs.collect import read_lines
+from gape.experiments.runs.folder import read_lines
 from gape.experiments.runtime.table import FILE, store_line
 from gape.experiments.translation.results import collect as collect_translations
 
@@ -56,7 +56,7 @@ def test_two_that_add_results_at_once_lose_none(tmp_path, monkeypatch, make):
             through.wait(0.3)  # what nothing holds back is done by then
         return atomic.replacing(path)
 
-    monkeypatch.setattr("gape.experiments.runs.collect.replacing", replacing)
+    monkeypatch.setattr("gape.experiments.runs.folder.replacing", replacing)
     with ThreadPoolExecutor(2) as threads:
         one = threads.submit(first)
         assert about_to_write.wait(20)

@@ -7,7 +7,7 @@ import pytest
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.results import REQUIRED_KEYS, read_results
 from gape.experiments.graph_tasks.settings import current_names
-from gape.experiments.runs.collect import read_lines
+from gape.experiments.runs.folder import read_lines
 
 RESULTS = Path(__file__).parents[3] / "results"
 

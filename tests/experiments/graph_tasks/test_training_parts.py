@@ -7,8 +7,7 @@ import torch
 
 from gape.data import Task
 from gape.experiments.graph_tasks.protocol import settings
-from gape.experiments.graph_tasks.schedule import epochs_left, minutes_left
-from gape.experiments.graph_tasks.settings import Settings
+from gape.experiments.graph_tasks.settings import Settings, epochs_left, minutes_left
 from gape.experiments.graph_tasks.training.checkpoint import copy_weights
 from gape.experiments.graph_tasks.training.data import FixedBatches, TrainingBatches, encoded_dataset
 from gape.experiments.graph_tasks.training.module import TrainingModule

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gape.experiments.translation.corpus import Corpus, Splits
-from gape.experiments.translation.model import ModelSettings, Transformer
+from gape.experiments.translation.transformer import ModelSettings, Transformer
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from gape.experiments.translation.batches import source_batch
-from gape.experiments.translation.beam import Hypothesis, beam_search, length_penalty
-from gape.experiments.translation.model import BEGIN, ENCODINGS, END, PAD
+from gape.experiments.translation.positions import ENCODINGS
 from gape.experiments.translation.settings import BeamSettings
+from gape.experiments.translation.transformer import BEGIN, END, PAD
+from gape.experiments.translation.translator import Hypothesis, beam_search, length_penalty
 
 SENTENCES = [[4, 5, 6, 7, 8], [9, 10], [11, 4, 4], [5], [6, 6, 6, 6, 9, 8, 4]]
 

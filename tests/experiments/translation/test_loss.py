@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gape.experiments.translation.model.loss import BLOCK_ROWS, cross_entropy
+from gape.experiments.translation.transformer import BLOCK_ROWS, cross_entropy
 
 
 @pytest.mark.parametrize("rows", [1, BLOCK_ROWS - 1, BLOCK_ROWS, 2 * BLOCK_ROWS + 3])

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from gape.experiments.translation.batches import source_batch, target_batch
-from gape.experiments.translation.beam import beam_search
-from gape.experiments.translation.model import ENCODINGS, PAD, UNKNOWN, ModelSettings, Transformer
-from gape.experiments.translation.model.transformer import Dropout
+from gape.experiments.translation.positions import ENCODINGS
 from gape.experiments.translation.settings import BeamSettings
+from gape.experiments.translation.transformer import PAD, UNKNOWN, Dropout, ModelSettings, Transformer
+from gape.experiments.translation.translator import beam_search
 
 SOURCES = [[4, 5, 6, 7, 8], [9, 10], [11, 4, 4]]
 TARGETS = [[5, 4, 7, 6], [8, 9, 10, 11, 5, 6], [7]]

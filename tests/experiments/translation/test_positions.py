@@ -6,7 +6,7 @@ import torch
 import gape
 from gape.encodings import CycleSpectrum, Laplacian, RandomWalk, ShortestPath
 from gape.encodings.sequence import sequence_graph
-from gape.experiments.translation.model.positions import gape_table, make_positions, path_table
+from gape.experiments.translation.positions import gape_table, make_positions, path_table
 
 PLACE = {"width": 32, "heads": 4, "max_positions": 24}
 

@@ -11,7 +11,7 @@ from typing import Any
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.results import describe_metric, finished_result
 from gape.experiments.graph_tasks.run import RunOptions, run_cell
-from gape.experiments.graph_tasks.schedule import epochs_left, minutes_left
+from gape.experiments.graph_tasks.settings import epochs_left, minutes_left
 from gape.experiments.runs.folder import Record
 from gape.experiments.runs.pool import Send, run_on_executor, run_pool
 from gape.experiments.runs.progress import ProgressDisplay, duration

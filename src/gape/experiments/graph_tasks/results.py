@@ -10,8 +10,15 @@ from typing import Any
 
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.settings import current_names
-from gape.experiments.runs.collect import read_lines, require_keys, results_lock, write_lines
-from gape.experiments.runs.folder import Record, RunFolder, read_record
+from gape.experiments.runs.folder import (
+    Record,
+    RunFolder,
+    read_lines,
+    read_record,
+    require_keys,
+    results_lock,
+    write_lines,
+)
 
 #: Keys that every result has.
 REQUIRED_KEYS = (

@@ -13,7 +13,7 @@ from gape.experiments.graph_tasks.registry import find_row
 from gape.experiments.report.paper import printed
 from gape.experiments.report.summary import Summary
 from gape.experiments.report.table import MISSING, PAPER, Entry, Table
-from gape.experiments.runs.collect import read_lines, update_lines
+from gape.experiments.runs.folder import read_lines, update_lines
 from gape.experiments.runtime.baselines import comparisons
 from gape.experiments.runtime.measurement import AGREE, measure, table
 from gape.experiments.runtime.workloads import SIZES

@@ -1,12 +1,12 @@
 """Machine translation with interchangeable position encodings: the first experiment of Soga & Chiang (2023, §4.1)."""
 
-from gape.experiments.translation.beam import Hypothesis, beam_search
 from gape.experiments.translation.corpus import Corpus, Splits, load_splits, read_corpus
 from gape.experiments.translation.folder import TranslationFolder
-from gape.experiments.translation.model import ModelSettings, Positions, Transformer, make_positions
+from gape.experiments.translation.positions import Positions, make_positions
 from gape.experiments.translation.settings import BeamSettings, Settings, TrainingSettings, preset
 from gape.experiments.translation.training import Unfinished, train
-from gape.experiments.translation.translator import translate
+from gape.experiments.translation.transformer import ModelSettings, Transformer
+from gape.experiments.translation.translator import Hypothesis, beam_search, translate
 from gape.experiments.translation.vocabulary import Vocabulary
 
 __all__ = [

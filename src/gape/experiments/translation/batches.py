@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gape.experiments.translation.corpus import Corpus
-from gape.experiments.translation.model import BEGIN, END, PAD
+from gape.experiments.translation.transformer import BEGIN, END, PAD
 from gape.experiments.translation.vocabulary import Vocabulary
 
 Integers = NDArray[np.int64]

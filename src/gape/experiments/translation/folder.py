@@ -14,9 +14,9 @@ import torch
 from gape._internal.files import replacing
 from gape.experiments.runs.folder import RunFolder, read_record, write_record
 from gape.experiments.runs.settings import describe_changes
-from gape.experiments.translation.model import Transformer
 from gape.experiments.translation.settings import Settings
 from gape.experiments.translation.text import read_lines, write_lines
+from gape.experiments.translation.transformer import Transformer
 from gape.experiments.translation.vocabulary import Vocabulary
 
 

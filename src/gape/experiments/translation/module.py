@@ -16,9 +16,9 @@ from torch.utils.data import DataLoader
 
 from gape.experiments.translation.batches import Batch, BatchPlan, PieceCorpus
 from gape.experiments.translation.corpus import Corpus
-from gape.experiments.translation.model import PAD, Transformer
 from gape.experiments.translation.scoring import lower_cased
 from gape.experiments.translation.settings import BeamSettings, Settings, TrainingSettings
+from gape.experiments.translation.transformer import PAD, Transformer
 from gape.experiments.translation.translator import translate
 from gape.experiments.translation.vocabulary import Vocabulary
 from gape.linalg.hashing import mix

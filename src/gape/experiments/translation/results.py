@@ -12,7 +12,7 @@ from typing import Any
 from gape.experiments.report.paper import printed
 from gape.experiments.report.summary import Summary
 from gape.experiments.report.table import MISSING, PAPER, Entry, Table
-from gape.experiments.runs.collect import read_lines, require_keys, results_lock, write_lines
+from gape.experiments.runs.folder import read_lines, require_keys, results_lock, write_lines
 from gape.experiments.translation.corpus import DATASETS
 from gape.experiments.translation.folder import TranslationFolder
 from gape.experiments.translation.rows import ROWS

@@ -13,7 +13,7 @@ from gape.data.raw_files import data_folder
 from gape.experiments.runs.progress import counting_bar
 from gape.experiments.runs.settings import override_key, value_text
 from gape.experiments.translation.corpus import Splits, load_splits
-from gape.experiments.translation.model import make_positions
+from gape.experiments.translation.positions import make_positions
 from gape.experiments.translation.settings import Settings, override, preset
 from gape.experiments.translation.training import Unfinished, console_callbacks, train
 

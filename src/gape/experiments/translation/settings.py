@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
 from gape._internal.validation import parse_setting, seed_number, whole_number
-from gape.experiments.translation.model import ModelSettings
+from gape.experiments.translation.transformer import ModelSettings
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from gape._internal.files import replacing
 from gape.experiments.translation.corpus import Corpus
-from gape.experiments.translation.model import BEGIN, END, PAD, UNKNOWN
+from gape.experiments.translation.transformer import BEGIN, END, PAD, UNKNOWN
 
 
 class Vocabulary:

@@ -1,10 +1,14 @@
-r"""Invariants of graphs in exact arithmetic: multisets of integers modulo a prime, one for each node or pair of nodes.
+"""Invariants of graphs in exact arithmetic: multisets of integers modulo a prime, one for each node or pair of nodes.
 
 An encoding that sums weights of walks of all lengths is a function of generating functions such as
 Σ_t xᵗ (Aᵗ)_vv = (I - xA)⁻¹_vv. At a random x modulo a prime p two of them are equal if they are the same function, and
 otherwise with a probability of at most 2n / p (Schwartz, 1980; Zippel, 1979), here about 10⁻⁵. So a difference proves
 that the encoding can tell two graphs apart, and no difference means, but for that chance, that it cannot, whatever its
 weights.
+
+Weisfeiler-Leman tests refine colours of nodes (1-WL) and of pairs of nodes (2-FWL, as strong as 3-WL). Multisets of
+colours are hashed by sums of random numbers. Colours that a hash tells apart are different; a collision would leave two
+graphs undistinguished, with a probability below 2⁻⁴⁰ per pair of colours.
 """
 
 from __future__ import annotations
@@ -24,7 +28,6 @@ from gape.graph.graph import Graph
 from gape.linalg.arithmetic import PRIME, ModularArithmetic, modular_inverse
 from gape.linalg.elimination import eliminate
 from gape.linalg.hops import hop_distances
-from gape.linalg.weisfeiler_leman import refine_nodes
 from gape.solvers.selected_inverse import SparseMatrices, selected_inverse
 
 Array = np.ndarray[Any, Any]
@@ -33,6 +36,7 @@ Multisets = list[Array]
 
 # A prime below 2²²: sums of 500 products of two remainders are exact in float64.
 SMALL_PRIME = 4_194_301
+MAX_PAIR_NODES = 511
 # Numbers in one array at a time.
 BLOCK_ELEMENTS = 1 << 20
 # A pivot vanishes with a probability of about n / p; then other random numbers are drawn.
@@ -181,3 +185,69 @@ def _collect(groups: list[EqualSizes], values: list[Tensor]) -> Multisets:
 
 def _split(values: Array, ptr: Array) -> Multisets:
     return [np.sort(values[start:stop]) for start, stop in itertools.pairwise(ptr)]
+
+
+def refine_nodes(edge_index: Array, num_nodes: int, seed: int = 0) -> Array:
+    """Stable colours of 1-WL, ``[num_nodes]``: one number for nodes that it does not tell apart, in any graph.
+
+    Args:
+        edge_index: ``[2, E]``, edges of all graphs, in both directions.
+        num_nodes: of all graphs.
+        seed: of the hash.
+
+    Example:
+        >>> path = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> refine_nodes(path, 3).tolist()
+        [0, 1, 0]
+    """
+    generator = np.random.default_rng(seed)
+    colour, count = np.zeros(num_nodes, np.int64), 1
+    while True:
+        words = generator.integers(-(2**63), 2**63 - 1, count)
+        around = np.zeros(num_nodes, np.int64)
+        np.add.at(around, edge_index[0], words[colour[edge_index[1]]])  # sums modulo 2⁶⁴
+        _, refined = np.unique(np.stack([colour, around], 1), axis=0, return_inverse=True)
+        refined = refined.reshape(-1)
+        found = int(refined.max(initial=-1)) + 1
+        # By first occurrence, so that numbers do not depend on the hash.
+        _, first = np.unique(refined, return_index=True)
+        place = np.empty(found, np.int64)
+        place[np.argsort(first)] = np.arange(found)
+        if found == count or not num_nodes:
+            return np.asarray(place[refined])
+        colour, count = place[refined], found
+
+
+def pairs_differ(first: Array, second: Array, seed: int = 0) -> bool:
+    """Return whether 2-FWL tells two graphs apart, given by their adjacency matrices ``[n, n]``.
+
+    The colour of a pair (u, v) is refined by the multiset of (colour of (u, w), colour of (w, v)) over all nodes w.
+    With random F and G per colour, Σ_w F(u, w) G(w, v) hashes that multiset: a product of matrices.
+
+    Example:
+        >>> ring = np.roll(np.eye(6, dtype=int), 1, 1)
+        >>> triangles = np.kron(np.eye(2, dtype=int), 1 - np.eye(3, dtype=int))
+        >>> pairs_differ(ring + ring.T, triangles)
+        True
+    """
+    if first.shape != second.shape:
+        return True
+    n = len(first)
+    if n > MAX_PAIR_NODES:
+        raise ValueError(f"2-FWL is exact here for graphs of at most {MAX_PAIR_NODES} nodes, got {n}")
+    generator = np.random.default_rng(seed)
+    colour = np.stack([2 * matrix.astype(np.int64) + np.eye(n, dtype=np.int64) for matrix in (first, second)])
+    _, colour = np.unique(colour, return_inverse=True)
+    colour, count = colour.reshape(2, n, n), 0
+    while True:
+        found = int(colour.max(initial=-1)) + 1
+        if not np.array_equal(np.bincount(colour[0].ravel(), minlength=found), np.bincount(colour[1].ravel())):
+            return True
+        if found == count:
+            return False
+        count, key = found, colour.astype(np.int64)
+        for _ in range(2):
+            left, right = generator.integers(0, SMALL_PRIME, (2, count)).astype(np.float64)
+            key = key * SMALL_PRIME + (left[colour] @ right[colour] % SMALL_PRIME).astype(np.int64)
+        _, colour = np.unique(key, return_inverse=True)
+        colour = colour.reshape(2, n, n)

@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gape.linalg.weisfeiler_leman import pairs_differ, refine_nodes
+from gape.experiments.invariants import pairs_differ, refine_nodes
 
 
 def both_directions(graph):

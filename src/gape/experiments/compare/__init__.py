@@ -1,1 +1,0 @@
-"""Every encoding on the same graphs: cost, promises, and what it tells apart."""

@@ -31,7 +31,7 @@ import scipy.sparse
 
 from gape.encodings import GAPE
 from gape.scale import RMAT, DiskGraph, build, encode_large
-from gape.scale.product import RowProduct
+from gape.scale.walk import RowProduct
 
 # Larger matrices are not repeated in SciPy's form: 12 bytes per edge beside the graph.
 MAX_SCIPY_EDGES = 300_000_000

@@ -197,7 +197,7 @@ def test_spectrum_is_the_decomposition_with_unit_rows_and_mask():
 
 def test_spectrum_feeds_spectral_attention():
     from gape.nn import AttentionPattern
-    from gape.nn.spectral_attention import SpectralAttention
+    from gape.nn.encoders import SpectralAttention
 
     graph = Graph.union([random_graph(4, 0.5, 0), random_graph(12, 0.5, 1)])
     pattern = AttentionPattern(graph.edge_index, num_nodes=16, heads=8)

@@ -7,7 +7,7 @@ import torch
 import gape
 from gape import Graph
 from gape.encodings import GAPE, Laplacian, Spectrum
-from gape.graph.single import MAX_SINGLE_NODES, single_matrix
+from gape.graph.small_graphs import MAX_SINGLE_NODES, single_matrix
 from tests.encodings.samples import encoding, random_graph, rows
 
 SYMMETRIC = {

@@ -9,7 +9,7 @@ import torch
 import gape
 from gape import native
 from gape.graph.labels import RandomLabels
-from gape.graph.scan import scan
+from gape.graph.small_graphs import scan
 from gape.graph.walk_matrix import NAMES
 from gape.solvers import Krylov, Series
 from gape.solvers.certificate import STATUSES

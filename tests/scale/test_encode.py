@@ -21,9 +21,8 @@ from gape.scale import (
     walk_sum,
     workspace,
 )
-from gape.scale.product import RowProduct
 from gape.scale.ranks import Ranks
-from gape.scale.walk import MATRICES, SplitWalk
+from gape.scale.walk import MATRICES, RowProduct, SplitWalk
 from gape.solvers import Series
 
 

@@ -1,4 +1,4 @@
-"""Atomic file replacement, inter-process locks and the cache folder."""
+"""Atomic file replacement, inter-process locks, the cache folder, and files that come with the package."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -145,3 +147,19 @@ def cache_folder(kind: str) -> Path:
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "gape" / kind
+
+
+@cache
+def asset(package: str, name: str) -> str:
+    """Return a text file of a package's folder ``assets``.
+
+    Example:
+        >>> asset("gape._internal", "style.css").startswith("/*")
+        True
+    """
+    return (files(package) / "assets" / name).read_text(encoding="utf-8")
+
+
+def page_style() -> str:
+    """Return the style sheet that all pages share: colours in light and dark, type, tables."""
+    return asset("gape._internal", "style.css")

@@ -19,7 +19,7 @@ from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.hetero import hetero_graph, node_counts, relation_types
 from gape.graph.labels import DegreeLabels, IndexLabels, RandomLabels
-from gape.graph.single import single_matrix
+from gape.graph.small_graphs import single_matrix
 from gape.graph.spectral_radius import has_unit_radius, radius_lower_bound, unit_radius
 from gape.graph.walk_matrix import MatrixName
 from gape.solvers import LeastSquaresWarning, Solution, Status, solve

@@ -18,7 +18,7 @@ from gape.encodings.base import NodeEncoding
 from gape.graph.batching import Block, blocks, scatter_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
-from gape.graph.single import single_matrix
+from gape.graph.small_graphs import single_matrix
 from gape.graph.validate import check_nonnegative
 from gape.graph.walk_matrix import SMALLEST_DEGREE, check_range
 from gape.linalg.eigenpairs import canonical_basis, dense_eigenpairs, fix_signs, signs

@@ -17,7 +17,7 @@ from gape.encodings.dense import DenseEncoding, DenseReadout
 from gape.graph.batching import Block, blocks, check_memory, dense_parts, scatter_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
-from gape.graph.single import single_matrix
+from gape.graph.small_graphs import single_matrix
 from gape.graph.walk_matrix import WalkMatrix
 from gape.linalg.hashing import mix
 from gape.linalg.powers import PowerDiagonals, power_diagonals

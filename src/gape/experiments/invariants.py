@@ -25,10 +25,9 @@ from torch import Tensor
 
 from gape._internal.threads import map_threads
 from gape.graph.graph import Graph
-from gape.linalg.arithmetic import PRIME, ModularArithmetic, modular_inverse
 from gape.linalg.elimination import eliminate
 from gape.linalg.hops import hop_distances
-from gape.solvers.selected_inverse import SparseMatrices, selected_inverse
+from gape.linalg.selected_inverse import PRIME, ModularArithmetic, SparseMatrices, modular_inverse, selected_inverse
 
 Array = np.ndarray[Any, Any]
 #: One array per graph: the multiset, sorted.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gape._internal.pages import asset
+from gape._internal.files import asset
 from gape.encodings.registry import make
 from gape.encodings.rooted import RootedGAPE
 from gape.explorer.example import Example, View

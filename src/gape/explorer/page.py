@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gape import __version__
-from gape._internal.files import replacing
-from gape._internal.pages import asset, page_style
+from gape._internal.files import asset, page_style, replacing
 from gape._internal.validation import as_tensor, check_finite
 from gape.automaton import Automaton
 from gape.encodings.gape import GAPE

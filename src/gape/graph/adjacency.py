@@ -12,7 +12,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from gape.graph.scan import Scan
+from gape.graph.small_graphs import Scan
 from gape.linalg.hashing import mix
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from gape._internal.validation import whole_number
 from gape.graph.adjacency import Adjacency
 from gape.graph.batching import offsets, part_bounds
-from gape.graph.scan import Scan, scan
+from gape.graph.small_graphs import Scan, scan
 from gape.graph.validate import as_integers, as_weights, check_graph, infer_num_nodes, sorted_unique
 from gape.graph.walk_matrix import WalkMatrix, walk_matrix
 

@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gape.nn.attention.pattern import AttentionPattern
+from gape._internal.validation import positive, whole_number
+from gape.nn.attention.multi_head import AttentionPattern
+from gape.nn.feed_forward import WideFeedForward
 from gape.nn.scaling import FeatureScaling, Scaling
 
 #: Numbers of categories of the nine columns of atom features of the package ``ogb`` (``get_atom_feature_dims``): atomic
@@ -258,3 +260,107 @@ class NodeInput(nn.Module):
             )
         device = next(self.parameters()).device
         return torch.full((num_nodes, 1), 1 if self.inputs == "constant" else 0, device=device)
+
+
+class SignInvariantEncoder(Encoder):
+    """Encoder of eigenvectors with the same output for v and -v: ρ([φ(v) + φ(-v)]) (SignNet; Lim et al., 2023).
+
+    φ is a message-passing network over the entries of one eigenvector at a time, the same for all of them: without
+    messages it would see the size of every entry only, and not which neighbours have the same sign. ρ is a feed-forward
+    network over the results for all eigenvectors. Signs are free per graph and eigenvector; the bases of multiple
+    eigenvalues are not.
+
+    Args:
+        vectors: number of eigenvectors k, as of :class:`gape.encodings.Laplacian`.
+        hidden: width of the output.
+        width: width of φ.
+        layers: number of rounds of messages in φ.
+
+    Example:
+        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> encoder, vectors = SignInvariantEncoder(vectors=2, hidden=16), torch.randn(3, 2)
+        >>> torch.equal(encoder(vectors, path), encoder(vectors * torch.tensor([-1.0, 1.0]), path))
+        True
+    """
+
+    def __init__(self, vectors: int, hidden: int = 80, *, width: int = 16, layers: int = 2) -> None:
+        super().__init__()
+        self.vectors, width = positive(vectors, "vectors"), positive(width, "width")
+        layers = whole_number(layers, "layers", at_least=0)
+        self.entry = nn.Linear(1, width)
+        self.messages = nn.ModuleList(nn.Linear(2 * width, width) for _ in range(layers))
+        self.output = nn.Sequential(
+            nn.Linear(vectors * width, hidden), nn.ReLU(), nn.Linear(hidden, positive(hidden, "hidden"))
+        )
+
+    def forward(self, encoding: Tensor | None, pattern: AttentionPattern | Tensor) -> Tensor:
+        """Map eigenvectors ``[num_nodes, vectors]`` to ``[num_nodes, hidden]``; ``pattern`` may be ``edge_index``."""
+        edges = pattern if isinstance(pattern, Tensor) else pattern.edge_index
+        if encoding is None or encoding.dim() != 2 or encoding.shape[1] != self.vectors:
+            got = "None" if encoding is None else f"shape {list(encoding.shape)}"
+            raise ValueError(f"encoding must have shape [num_nodes, {self.vectors}], one column per vector, got {got}")
+        entries = encoding.to(self.entry.weight.dtype).unsqueeze(-1)
+        found: Tensor = self.output((self._phi(entries, edges) + self._phi(-entries, edges)).flatten(1))
+        return found
+
+    def _phi(self, entries: Tensor, edges: Tensor) -> Tensor:
+        """Map ``[num_nodes, vectors, 1]`` to ``[num_nodes, vectors, width]``."""
+        states = torch.relu(self.entry(entries))
+        degree = torch.bincount(edges[1], minlength=len(entries)).clamp(min=1).view(-1, 1, 1)
+        for layer in self.messages:
+            heard = torch.zeros_like(states).index_add_(0, edges[1], states[edges[0]]) / degree
+            states = torch.relu(layer(torch.cat([states, heard], -1)))
+        return states
+
+
+class SpectralAttention(Encoder):
+    """Transformer over the eigenvector entries and eigenvalues of each node (Kreuzer et al., 2021).
+
+    Each node is a sequence of k pairs (entry of the eigenvector at the node, eigenvalue). A linear layer, one
+    transformer layer and a sum over the sequence give ``width`` channels, which are concatenated to the embedded node
+    features. As in Soga & Chiang (2023), the feed-forward network has PyTorch's default width of 2,048 and
+    dropout of 0.1, and signs are not flipped.
+
+    Args:
+        width: number of channels.
+        heads: attention heads of the small transformer; divides ``width``.
+        feed_forward: width of its feed-forward network.
+        dropout: its dropout.
+
+    Example:
+        >>> pattern = AttentionPattern(torch.tensor([[0], [1]]), num_nodes=2, heads=8)
+        >>> spectrum = torch.randn(2, 10, 2)  # two nodes, ten eigenpairs
+        >>> spectrum[:, 2:] = torch.nan  # of which eight do not exist
+        >>> SpectralAttention()(spectrum, pattern).shape
+        torch.Size([2, 8])
+    """
+
+    def __init__(self, width: int = 8, heads: int = 4, *, feed_forward: int = 2048, dropout: float = 0.1) -> None:
+        super().__init__()
+        if heads < 1 or width % heads:
+            raise ValueError(f"heads must divide width, got heads={heads} and width={width}")
+        self.concatenated = width
+        self.linear = nn.Linear(2, width)
+        self.attention = nn.MultiheadAttention(width, heads, dropout, batch_first=True)
+        self.attention_norm = nn.LayerNorm(width)
+        self.feed_forward = WideFeedForward(width, feed_forward, dropout)
+        self.feed_forward_norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, encoding: Tensor | None, pattern: AttentionPattern) -> Tensor:
+        """Map ``[num_nodes, k, 2]``, NaN where an eigenpair does not exist, to ``[num_nodes, width]``."""
+        if encoding is None or encoding.dim() != 3 or [len(encoding), encoding.shape[2]] != [pattern.num_nodes, 2]:
+            got = "None" if encoding is None else f"shape {list(encoding.shape)}"
+            raise ValueError(
+                f"encoding must have shape [{pattern.num_nodes}, k, 2], the eigenvector entry and the eigenvalue "
+                f"of each of k eigenpairs, NaN where an eigenpair does not exist; got {got}"
+            )
+        missing = encoding.isnan().any(-1)
+        # A softmax over nothing is NaN: a node without eigenpairs attends to all its padding, and its sum is 0.
+        hidden_keys = missing & ~missing.all(-1, keepdim=True)
+        states = self.linear(encoding.masked_fill(missing[..., None], 0).to(self.linear.weight.dtype))
+        # PyTorch's transformer encoder layer with norm_first=False.
+        attended, _ = self.attention(states, states, states, key_padding_mask=hidden_keys, need_weights=False)
+        states = self.attention_norm(states + self.dropout(attended))
+        states = self.feed_forward_norm(states + self.dropout(self.feed_forward(states)))
+        return torch.where(missing[..., None], 0, states).sum(1)

@@ -5,8 +5,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from gape.nn.attention.multi_head import MultiHeadAttention, fit_bias
-from gape.nn.attention.pattern import AttentionPattern, Kernel
+from gape.nn.attention.multi_head import AttentionPattern, Kernel, MultiHeadAttention, fit_bias
 from gape.nn.encoders import Encoder, Inputs, NodeInput
 
 Norm = Literal["batch", "layer"]

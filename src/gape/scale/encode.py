@@ -23,9 +23,8 @@ from gape.scale.build import Progress
 from gape.scale.disk_graph import DiskGraph
 from gape.scale.radius import spectral_radius
 from gape.scale.ranks import Ranks, ranks
-from gape.scale.return_estimate import estimate_returns
 from gape.scale.walk import SplitWalk
-from gape.scale.walk_sum import WalkSum
+from gape.scale.walk_sum import WalkSum, estimate_returns
 from gape.scale.workspace import RowFile, Workspace
 
 OUTPUTS = (".npy", ".parquet")

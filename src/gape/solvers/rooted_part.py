@@ -2,7 +2,7 @@ r"""Closed runs of rooted automata on graphs of similar size.
 
 The matrix M_{κ,u} of machine κ and root u (:mod:`gape.solvers.rooted`) has the pattern of the graph. So a graph is
 eliminated symbolically once, and roots times machines are the lanes of one selected inversion
-(:mod:`gape.solvers.selected_inverse`). Graphs with many edges take dense inverses instead.
+(:mod:`gape.linalg.selected_inverse`). Graphs with many edges take dense inverses instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gape.linalg.elimination import Schedule
 from gape.linalg.powers import PowerDiagonals
-from gape.solvers.selected_inverse import SparseMatrices, inverse_diagonal
+from gape.linalg.selected_inverse import SparseMatrices, inverse_diagonal
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 import torch
 from torch_geometric.data import Data
 
-from gape._internal.pages import page_style
+from gape._internal.files import page_style
 from gape.experiments.graph_tasks.protocol import settings
 from gape.experiments.report.page import draw_encodings
 from gape.experiments.report.plots import render_page

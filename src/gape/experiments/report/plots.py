@@ -11,8 +11,7 @@ from xml.etree import ElementTree
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from gape._internal.files import check_writable, replacing
-from gape._internal.pages import page_style
+from gape._internal.files import check_writable, page_style, replacing
 from gape.experiments.report.summary import RULES
 from gape.experiments.report.table import LOGS, PAPER, Table
 

@@ -17,8 +17,7 @@ from gape.graph.graph import Graph
 from gape.graph.hetero import hetero_graph, node_counts, relation_types
 from gape.graph.labels import DegreeLabels
 from gape.graph.walk_matrix import NAMES, MatrixName
-from gape.nn.learnable.automaton import LearnableAutomaton, TransitionBy, TransitionForm
-from gape.nn.learnable.rooted import RootedAutomata
+from gape.nn.learnable.automaton import LearnableAutomaton, RootedAutomata, TransitionBy, TransitionForm
 from gape.nn.learnable.runs import GraphRuns, check_basis
 from gape.nn.scaling import FeatureScaling, Scaling
 from gape.solvers.basis import Basis, enough_vectors, prepare_layer

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gape.linalg.elimination import eliminate
-from gape.solvers.selected_inverse import SparseMatrices, inverse_diagonal, selected_inverse
+from gape.linalg.selected_inverse import SparseMatrices, inverse_diagonal, selected_inverse
 
 LANES = 3
 

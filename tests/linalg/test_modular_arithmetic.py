@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from gape.linalg.arithmetic import PRIME, ModularArithmetic, modular_inverse
 from gape.linalg.elimination import eliminate
-from gape.solvers.selected_inverse import SparseMatrices, selected_inverse
+from gape.linalg.selected_inverse import PRIME, ModularArithmetic, SparseMatrices, modular_inverse, selected_inverse
 
 MODULAR = ModularArithmetic()
 EDGES = [0, 1, -1, PRIME, PRIME - 1, -PRIME, 2 * PRIME, -2 * PRIME, 2**31, -(2**31), 2**50, -(2**50)]

@@ -135,7 +135,7 @@ def eigenvalues_beyond_poles(page):
 
 
 def place_of(page, node, side=0):
-    box = page.locator(f'.graph[data-side="{side}"] canvas').bounding_box()
+    box = page.locator(f'.graph[data-side="{side}"] canvas').first.bounding_box()
     x, y = page.evaluate(f"[gapeExplorer.sides[{side}].graph.x[{node}], gapeExplorer.sides[{side}].graph.y[{node}]]")
     return box["x"] + x, box["y"] + y
 
@@ -320,12 +320,12 @@ def test_hovering_links_nodes_and_rows(show):
     page.mouse.move(*place_of(page, 11))
     assert page.evaluate("gapeExplorer.state.hover") == 11
     assert page.locator("#tip").inner_text().startswith("node 11: ")
-    before = page.evaluate("gapeExplorer.sides[0].graph.canvas.toDataURL()")
+    before = page.evaluate("gapeExplorer.sides[0].graph.overlay.toDataURL()")
     box = page.locator('.heat[data-side="0"] canvas').bounding_box()
     row = box["y"] + 16 + (20 + 0.5) * (box["height"] - 16) / 34
     page.mouse.move(box["x"] + box["width"] / 2, row)
     assert page.evaluate("gapeExplorer.state.hover") == 20
-    assert page.evaluate("gapeExplorer.sides[0].graph.canvas.toDataURL()") != before
+    assert page.evaluate("gapeExplorer.sides[0].graph.overlay.toDataURL()") != before
 
 
 def test_clicking_a_column_recolours_the_graph(show):
@@ -432,8 +432,23 @@ def test_keys_do_what_the_help_says(show):
 # ---------------------------------------------------------------------- size
 
 
+# Milliseconds from a selection until the browser has drawn it, in ascending order.
+SELECTION_TIMES = """(async () => { const times = [];
+  for (let i = 0; i < 41; i++) {
+    const start = performance.now();
+    gapeExplorer.select(i * 997);
+    await new Promise((done) => requestAnimationFrame(() => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = done;
+      port2.postMessage(0);
+    }));
+    times.push(performance.now() - start);
+  }
+  return times.sort((a, b) => a - b); })()"""
+
+
 def test_fifty_thousand_nodes(show):
-    """Prints the times; they decide only if they are absurd, because machines differ."""
+    """A selection draws no edges but its own; times are printed, and decide only if they are absurd."""
     n, edges, communities = 50_000, 200_000, 20
     generator = np.random.default_rng(0)
     source = generator.integers(0, n, edges)
@@ -446,17 +461,17 @@ def test_fifty_thousand_nodes(show):
     size = len(made.html.encode())
     page = show(made)
     first = page.evaluate("gapeExplorer.ready")
-    times = page.evaluate(
-        """Array.from({ length: 9 }, (_, i) => { const start = performance.now(); gapeExplorer.select(i * 997);
-        return performance.now() - start; }).sort((a, b) => a - b)"""
-    )
+    drawn = page.evaluate("gapeExplorer.sides[0].graph.drawn")
+    times = page.evaluate(SELECTION_TIMES)
+    assert page.evaluate("gapeExplorer.sides[0].graph.drawn") == drawn
     print(
         f"50,000 nodes, 200,000 edges: page made in {built:.1f} s of processor time, {size / 2**20:.1f} MiB, "
-        f"first picture after {first / 1000:.2f} s, selection {times[4]:.0f} ms ({times[0]:.0f} to {times[-1]:.0f})"
+        f"first picture after {first / 1000:.2f} s, selection until it is on the screen: "
+        f"{times[len(times) // 2]:.0f} ms, at worst {times[-1]:.0f} ms"
     )
     assert size <= 8 * 2**20
     assert first < 15_000
-    assert times[4] < 1_000
+    assert times[len(times) // 2] < 1_000
     page.evaluate("gapeExplorer.select(-1)")
     middle = colours_at_nodes(page)
     assert (np.abs(middle - 255).sum(1) > 30).mean() > 0.95
@@ -472,5 +487,14 @@ def test_screenshots(show):
     folder = os.environ.get("GAPE_SCREENSHOTS")
     if not folder:
         pytest.skip("GAPE_SCREENSHOTS is not set: no folder for screenshots")
+    kinds = {"light": DESKTOP, "dark": {**DESKTOP, "color_scheme": "dark"}, "phone": PHONE}
     for name in GALLERY:
-        show(name).screenshot(path=str(Path(folder, f"{name}.png")))
+        for kind, settings in kinds.items():
+            page = show(name, settings=settings)
+            page.screenshot(path=str(Path(folder, f"{name}-{kind}.png")), full_page=kind == "phone")
+    # The pictures of docs/explorer.md.
+    show("csl", settings=kinds["dark"]).screenshot(path=str(Path(folder, "explorer-pair.png")))
+    page = show("karate")
+    page.evaluate("gapeExplorer.select(-1)")
+    move_slider(page, "damping", np.log10(1.6))
+    page.screenshot(path=str(Path(folder, "explorer.png")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -35,7 +35,7 @@ class Encoded:
     Args:
         title: its name.
         values: ``[n, k]``.
-        settings: the ``repr`` of its settings, '' if it was given as numbers.
+        settings: those that are not defaults, in words for the page; '' if it was given as numbers.
         status: the name of its certificate's worst status, '' without a certificate.
         radius: ρ(μ)ρ(A), NaN without a certificate.
         residual: the largest relative residual, NaN without a certificate.
@@ -66,13 +66,21 @@ def encoded(title: str, what: Any, graph: Graph) -> Encoded:
         )
     if not hasattr(what, "solve"):
         values = torch.as_tensor(what(graph)).double().flatten(1)
-        return Encoded(title, values.numpy(), repr(what))
+        return Encoded(title, values.numpy(), _changed_settings(what))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AlgebraicOnlyWarning)  # the page says it
         solution = what.solve(graph)
     worst = max(solution.status, key=list(Status).index)
     radius, residual = (float(torch.nan_to_num(each).max()) for each in (solution.spectral_radius, solution.residual))
-    return Encoded(title, solution.weights.double().numpy(), repr(what), worst.name, radius, residual)
+    return Encoded(title, solution.weights.double().numpy(), _changed_settings(what), worst.name, radius, residual)
+
+
+def _changed_settings(encoding: Encoding) -> str:
+    """Name an encoding and those of its settings that are not defaults, as one would type it."""
+    default = {item.name: item.default for item in fields(encoding)}
+    changed = {name: getattr(encoding, name) for name in default if getattr(encoding, name) != default[name]}
+    changed.pop("dtype", None)
+    return f"{type(encoding).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
 
 def chosen_encodings(

@@ -92,8 +92,8 @@ def csl() -> Example:
     return Example(
         Graph.union([_skip_links(2), _skip_links(5)]),
         "A pair of CSL graphs",
-        "Both graphs are 4-regular, so that runs into a node (left) give all 82 nodes the same row. Closed runs "
-        "(right) count triangles and longer cycles and separate the two graphs.",
+        "Both graphs are 4-regular, so that runs into a node (first) give all 82 nodes the same row. Closed runs "
+        "(second) count triangles and longer cycles and separate the two graphs.",
         graphs=["skip 2", "skip 5"],
         positions=np.concatenate([_circle(CSL_NODES), _circle(CSL_NODES, 8.0)]),
         views=(View(damping=0.6), View(damping=0.6, readout="closed")),
@@ -109,8 +109,8 @@ def rook() -> Example:
     return Example(
         Graph.union([_undirected(rooks), _undirected(shrikhande)]),
         "Rook's and Shrikhande graph",
-        "Strongly regular with the same parameters: closed runs (left) agree in all lengths. Automata that see the "
-        "distance from a root (right) tell the graphs apart.",
+        "Strongly regular with the same parameters: closed runs (first) agree in all lengths. Automata that see the "
+        "distance from a root (second) tell the graphs apart.",
         graphs=["Rook's graph 4 × 4", "Shrikhande graph"],
         positions=np.concatenate([_circle(16), _circle(16, 8.0)]),
         encodings={"gape-rooted": RootedGAPE(machines=4, layers=2)},
@@ -147,8 +147,8 @@ def sbm() -> Example:
     return Example(
         _undirected(np.argwhere(np.triu(drawn, 1))),
         "Stochastic block model",
-        "Four communities of 30 nodes. Walks that start at the selected node (left) mostly stay in its community; "
-        "Laplacian eigenvectors (right) separate the four.",
+        "Four communities of 30 nodes. Walks that start at the selected node (first) mostly stay in its community; "
+        "Laplacian eigenvectors (second) separate the four.",
         views=(View(readout="pair", matrix="random_walk", damping=0.95), View(encoding="lape")),
         node=0,
     )
@@ -181,7 +181,7 @@ def citations() -> Example:
         "Citations",
         "140 papers of arXiv's hep-ph; edges run from a paper to those it cites, and are drawn thinner towards their "
         "end. Nearly all eigenvalues are 0: citations hardly ever form cycles.",
-        views=(View(damping=0.8),),
+        views=(View(damping=0.8, column=7),),
     )
 
 
@@ -193,13 +193,13 @@ def rw_pprp() -> Example:
     return Example(
         as_graph(data),
         "RW and PPRP of a graph of CYCLES",
-        "A figure of the paper: return probabilities of random walks (left) and of walks that restart (right, "
+        "A figure of the paper: return probabilities of random walks (first) and of walks that restart (second, "
         "β = 0.999) have other numbers and the same differences between nodes.",
         encodings={
             "RW": make("rw", length=5),
             "PPRP": make("pprp", powers=5, beta=0.999, scale=False, dtype="float64"),
         },
-        views=(View(encoding="RW"), View(encoding="PPRP")),
+        views=(View(encoding="RW", column=1), View(encoding="PPRP", column=1)),
     )
 
 
@@ -208,8 +208,8 @@ def csl_labels() -> Example:
     return Example(
         _skip_links(5),
         "One label and twenty",
-        "A figure of the paper: on a circular skip link graph one label gives all nodes the same row (left), twenty "
-        "random labels tell them apart (right), at the price of equivariance.",
+        "A figure of the paper: on a circular skip link graph one label gives all nodes the same row (first), twenty "
+        "random labels tell them apart (second), at the price of equivariance.",
         positions=_circle(CSL_NODES),
         views=(View(damping=0.08, states=32, seed=41), View(damping=0.08, states=32, seed=41, labels="random")),
     )

@@ -9,7 +9,8 @@ const MATRIX_TITLES = {
   adjacency: "A", random_walk: "D⁻¹A", random_walk_in: "AD⁻¹", symmetric: "D^-½ A D^-½", laplacian: "D − A",
   normalized_laplacian: "I − D^-½ A D^-½",
 };
-const READOUT_TITLES = { node: "into a node", closed: "closed runs", pair: "from selected node" };
+const READOUT_TITLES = { node: "into a node", closed: "closed runs", pair: "from a node" };
+const MOST_ALIKE = 8; // nodes that are named beside the selected one
 const STATUS_TITLES = { RUN_SUM: "✓ Sum over all runs", ALGEBRAIC: "△ Algebraic solution", SINGULAR: "✕ No solution", LEAST_SQUARES: "△ Least squares" };
 
 const state = {
@@ -25,7 +26,7 @@ const state = {
 };
 if (!content.live) for (const view of state.views) if (view.encoding === "gape") view.encoding = content.encodings[0].title;
 const sides = [0, 1].map((side) => ({
-  graph: new GraphPicture($(`.graph[data-side="${side}"] canvas`), content, arrays, camera, neighbours),
+  graph: new GraphPicture(...document.querySelectorAll(`.graph[data-side="${side}"] canvas`), content, arrays, camera, neighbours),
   heat: new HeatPicture($(`.heat[data-side="${side}"] canvas`)),
   result: null,
   version: 0,
@@ -187,9 +188,9 @@ function showCertificate() {
   if (live) facts.push(["γ", formatted(certificate.gamma)], ["ρ(A)", formatted(entry.radius)]);
   if (certificate) facts.push(["ρ(μ)ρ(A)", formatted(certificate.radius)]);
   if (live) facts.push(["min |1 − λδ|", formatted(certificate.separation)]);
-  if (certificate && certificate.residual !== null) facts.push(["residual", certificate.residual.toExponential(1)]);
+  if (certificate && certificate.residual !== null) facts.push(["residual", certificate.residual ? certificate.residual.toExponential(1) : "0"]);
   const other = agreement();
-  if (other !== null) facts.push(["max |left − right|", other === 0 ? "0" : other.toExponential(1)]);
+  if (other !== null) facts.push(["max |first − second|", formatted(other)]);
   $("dl", box).replaceChildren(...facts.flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
   $("#runs").hidden = !live;
   if (live) drawRuns($("#runs canvas"), graph.array(entry, "run_norms"), certificate.gamma);
@@ -216,14 +217,14 @@ function showNode() {
   }
   const degree = neighbours.of(v).length;
   $("h2", box).textContent = `Node ${nameOf(v)}${graphOf(v)}, ${degree} neighbour${degree === 1 ? "" : "s"}`;
-  const all = distances(state.active);
-  let nearest = Array.from(all.keys());
-  if (nearest.length > 500) {
-    // Sort only what is nearer than a sample's eighth-nearest.
-    const sample = nearest.filter((_, i) => i % Math.ceil(nearest.length / 500) === 0).sort((a, b) => all[a] - all[b]);
-    nearest = nearest.filter((u) => all[u] <= all[sample[Math.min(sample.length - 1, 9)]]);
+  const all = distances(state.active), nearest = [];
+  for (let u = 0; u < all.length; u++) {
+    if (u === v || (nearest.length === MOST_ALIKE && all[u] >= all[nearest[MOST_ALIKE - 1]])) continue;
+    let place = nearest.length;
+    while (place && all[nearest[place - 1]] > all[u]) place--;
+    nearest.splice(place, 0, u);
+    if (nearest.length > MOST_ALIKE) nearest.pop();
   }
-  nearest = nearest.filter((u) => u !== v).sort((a, b) => all[a] - all[b] || a - b).slice(0, 8);
   list.replaceChildren("Nodes that look like it, with the distance of their rows:", ...nearest.map((u) => {
     const button = element("button", `${nameOf(u)}${state.views.length && content.graphs ? graphOf(u).replace(" of", ",") : ""} · ${all[u] < 1e-9 ? "0" : formatted(all[u])}`);
     button.type = "button";
@@ -323,7 +324,7 @@ function showControls() {
     tab.hidden = state.views.length < 2;
     tab.ariaSelected = String(+tab.dataset.side === state.active);
   }
-  $("#compare").textContent = state.views.length > 1 ? "One" : "Compare two";
+  $("#compare").textContent = state.views.length > 1 ? "Show one" : "Compare two";
   $("#encoding").value = view.encoding;
   $("#live").hidden = !live;
   if (!live) return;

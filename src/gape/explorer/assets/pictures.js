@@ -86,14 +86,15 @@ class Camera {
   }
 }
 
+/** The graph on one canvas, and what is hovered or selected on another above it: a selection draws no edges but its own. */
 class GraphPicture {
-  constructor(canvas, content, arrays, camera, neighbours) {
-    Object.assign(this, { canvas, content, camera, neighbours });
+  constructor(canvas, overlay, content, arrays, camera, neighbours) {
+    Object.assign(this, { canvas, overlay, content, camera, neighbours });
     this.n = content.nodes;
     this.lines = arrays.lines;
     this.places = arrays.positions;
     this.vector = this.n <= MAX_VECTOR_NODES && this.lines.length / 2 <= MAX_VECTOR_EDGES;
-    this.base = document.createElement("canvas");
+    this.drawn = 0; // how often all edges and nodes were drawn
     this.x = new Float32Array(this.n);
     this.y = new Float32Array(this.n);
     this.key = "";
@@ -130,23 +131,18 @@ class GraphPicture {
   draw({ shades, table, hover, selected, key }) {
     const { context, width, height, ratio } = fitted(this.canvas);
     if (width < 20 || height < 20) return;
-    const view = [width, height, this.camera.zoom, this.camera.x, this.camera.y].join();
+    const view = [width, height, ratio, this.camera.zoom, this.camera.x, this.camera.y].join();
     if (view !== this.view) { this.view = view; this.project(width, height); this.key = ""; this.density = null; }
     if (key !== this.key) {
       this.key = key;
-      this.base.width = this.canvas.width;
-      this.base.height = this.canvas.height;
-      const inner = this.base.getContext("2d");
-      if (this.vector) { inner.setTransform(ratio, 0, 0, ratio, 0, 0); this.strokes(inner, shades, table); }
-      else this.pixels(inner, shades, table, ratio);
+      this.drawn++;
+      context.clearRect(0, 0, width, height);
+      if (this.vector) this.strokes(context, shades, table); else this.pixels(context, shades, table, ratio);
+      this.titles(context);
     }
-    context.save();
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    context.drawImage(this.base, 0, 0);
-    context.restore();
-    this.titles(context);
-    for (const v of new Set([selected, hover])) if (v !== null && v >= 0) this.mark(context, v, shades, table, v === selected);
+    const { context: above } = fitted(this.overlay);
+    above.clearRect(0, 0, width, height);
+    for (const v of new Set([selected, hover])) if (v >= 0) this.mark(above, v, shades, table, v === selected);
   }
 
   strokes(context, shades, table) {
@@ -175,21 +171,24 @@ class GraphPicture {
       context.fill();
       context.stroke();
     }
-    if (this.named && radius > 7) {
-      context.font = `600 ${Math.round(radius * 0.85)}px system-ui, sans-serif`;
-      context.textAlign = "center";
-      context.textBaseline = "middle";
-      for (let v = 0; v < this.n; v++) {
-        const [r, g, b] = table.css[shades[v]].match(/\d+/g);
-        context.fillStyle = 0.3 * r + 0.59 * g + 0.11 * b > 140 ? "#111" : "#fff";
-        context.fillText(this.content.names[v].split(" ")[0].slice(0, 3), x[v], y[v] + 0.5);
-      }
-    }
+    for (let v = 0; v < this.n; v++) this.letters(context, v, shades, table);
+  }
+
+  /** Write the name of a node on its disc if it fits. */
+  letters(context, v, shades, table) {
+    if (!this.named || this.radius <= 7) return;
+    const [r, g, b] = table.css[shades[v]].match(/\d+/g);
+    context.font = `600 ${Math.round(this.radius * 0.85)}px system-ui, sans-serif`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillStyle = 0.3 * r + 0.59 * g + 0.11 * b > 140 ? "#111" : "#fff";
+    context.fillText(this.content.names[v].split(" ")[0].slice(0, 3), this.x[v], this.y[v] + 0.5);
+    context.textBaseline = "alphabetic";
   }
 
   /** Edges as a density on a logarithmic scale, nodes as small squares. */
   pixels(context, shades, table, ratio) {
-    const w = this.base.width, h = this.base.height, { lines, x, y } = this, count = lines.length / 2;
+    const { width: w, height: h } = this.canvas, { lines, x, y } = this, count = lines.length / 2;
     if (!this.density) {
       const density = (this.density = new Uint16Array(w * h));
       for (let e = 0; e < count; e++) {
@@ -233,27 +232,29 @@ class GraphPicture {
   }
 
   mark(context, v, shades, table, selected) {
-    const { x, y } = this, radius = Math.max(4, this.radius);
+    const { x, y } = this, radius = Math.max(4, this.radius), near = this.neighbours.of(v).subarray(0, 400);
     context.strokeStyle = themed("--accent");
     context.lineWidth = 1.6;
     context.globalAlpha = 0.8;
     context.beginPath();
-    for (const u of this.neighbours.of(v).subarray(0, 400)) { context.moveTo(x[v], y[v]); context.lineTo(x[u], y[u]); }
+    for (const u of near) { context.moveTo(x[v], y[v]); context.lineTo(x[u], y[u]); }
     context.stroke();
     context.globalAlpha = 1;
     context.lineWidth = 1.4;
-    for (const u of this.neighbours.of(v).subarray(0, 400)) this.disc(context, u, this.vector ? this.radius : 3, shades, table, "--outline");
+    context.strokeStyle = themed("--outline");
+    for (const u of near) this.disc(context, u, this.vector ? this.radius : 3, shades, table);
     context.lineWidth = selected ? 3 : 2;
-    this.disc(context, v, radius + (selected ? 3 : 2), shades, table, "--ink");
+    context.strokeStyle = themed("--ink");
+    this.disc(context, v, radius + (selected ? 3 : 2), shades, table);
   }
 
-  disc(context, v, radius, shades, table, line) {
+  disc(context, v, radius, shades, table) {
     context.beginPath();
     context.arc(this.x[v], this.y[v], radius, 0, 7);
     context.fillStyle = table.css[shades[v]];
     context.fill();
-    context.strokeStyle = themed(line);
     context.stroke();
+    this.letters(context, v, shades, table);
   }
 
   /** The node nearest to a point, within reach of a finger; -1 if there is none. */
@@ -370,12 +371,12 @@ class SpectrumPicture {
       context.stroke();
       context.setLineDash([]);
     }
-    this.axes(context, width, height, reach);
-    if (gamma > 0 && angles) {
+    const poles = gamma > 0 && angles ? Array.from(angles, (angle) => [cx + limit * Math.cos(angle) * scale, cy + limit * Math.sin(angle) * scale]) : [];
+    this.axes(context, width, height, reach, poles);
+    if (poles.length) {
       context.strokeStyle = themed("--warn");
       context.lineWidth = 2;
-      for (const angle of angles) {
-        const px = cx + limit * Math.cos(angle) * scale, py = cy + limit * Math.sin(angle) * scale;
+      for (const [px, py] of poles) {
         context.beginPath();
         context.moveTo(px - 4, py - 4); context.lineTo(px + 4, py + 4); context.moveTo(px + 4, py - 4); context.lineTo(px - 4, py + 4);
         context.stroke();
@@ -416,7 +417,7 @@ class SpectrumPicture {
     }
   }
 
-  axes(context, width, height, reach) {
+  axes(context, width, height, reach, poles) {
     const { cx, cy, scale } = this;
     context.strokeStyle = themed("--line");
     context.lineWidth = 1;
@@ -428,8 +429,8 @@ class SpectrumPicture {
     context.textAlign = "center";
     const step = [1, 2, 5, 10].map((x) => x * 10 ** Math.floor(Math.log10(reach / 2))).find((x) => reach / x <= 4) ?? reach / 2;
     for (let x = -Math.floor(reach / step) * step; x <= reach; x += step) {
-      const px = cx + x * scale;
-      if (Math.abs(x) > step / 2 && px > 12 && px < width - 12) context.fillText(formatted(x), px, cy + 18);
+      const px = cx + x * scale, covered = poles.some((pole) => Math.abs(pole[0] - px) < 18 && Math.abs(pole[1] - cy - 14) < 14);
+      if (Math.abs(x) > step / 2 && px > 12 && px < width - 12 && !covered) context.fillText(formatted(x), px, cy + 18);
     }
     context.fillText("Re", width - 12, cy - 6);
     context.fillText("Im", cx + 12, 11);

@@ -196,7 +196,7 @@ def figure(
 
     Example: gape figure rw-pprp -o rw-pprp.pdf
     """
-    from gape.experiments.report.figures import write_figure
+    from gape.experiments.report.plots import write_figure
 
     for path in write_figure(name, output, folder):
         typer.echo(str(path))

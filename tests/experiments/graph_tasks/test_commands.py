@@ -8,7 +8,7 @@ from rich.text import Text
 
 from gape.cli import main
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.report.figures import FIGURES, heat_maps
+from gape.experiments.report.plots import FIGURES, heat_maps
 
 
 def answer(capsys, *words):

@@ -83,7 +83,7 @@ def _gradients(rank, world, port, folder):
     from torch import distributed
 
     from gape.data import Task
-    from gape.experiments.graph_tasks.training.module import training_loss
+    from gape.experiments.graph_tasks.training.loop import training_loss
     from gape.experiments.graph_tasks.training.network import loss
 
     task = Task("cluster", "node", "macro-recall", num_classes=3, node_categories=(7,))

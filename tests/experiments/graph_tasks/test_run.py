@@ -64,7 +64,7 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_the_cell_goes_on_afterwards(tmp_path
 
 
 def test_ctrl_c_keeps_every_whole_epoch(tmp_path, tiny, monkeypatch):
-    from gape.experiments.graph_tasks.training.module import TrainingModule
+    from gape.experiments.graph_tasks.training.loop import TrainingModule
 
     cell = Cell("cycles", "rw", 41, tiny)
     expected = run_cell(cell, RunOptions(tmp_path / "whole"))["best_validation"]

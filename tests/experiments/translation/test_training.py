@@ -12,9 +12,8 @@ from lightning.pytorch.callbacks import Callback
 
 from gape.experiments.translation.corpus import Corpus
 from gape.experiments.translation.folder import TranslationFolder
-from gape.experiments.translation.module import next_rate
 from gape.experiments.translation.settings import TrainingSettings
-from gape.experiments.translation.training import Unfinished, train
+from gape.experiments.translation.training import Unfinished, next_rate, train
 from gape.experiments.translation.translator import translate
 from tests.experiments.translation.small_runs import settings
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gape import Graph, as_graph
 from gape.graph.labels import DegreeLabels, IndexLabels, OneLabel, RandomLabels
-from gape.linalg.hashing import mix, uniform_integers
+from gape.linalg.integers import mix, uniform_integers
 from tests.graphs import drawn_graphs
 
 ALL = [OneLabel(), RandomLabels(7, seed=3), IndexLabels(9), DegreeLabels(4)]

@@ -7,8 +7,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from gape.data.dataset import GraphDataset, Split, Task
-from gape.data.flat import Array, FlatGraphs, offsets
+from gape.data.flat import Array, FlatGraphs
 from gape.data.raw_files import data_folder, find_file, missing_file, pyg_csl
+from gape.linalg.integers import offsets
 
 NODES = 41
 SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)

@@ -7,16 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gape.linalg.integers import offsets
+
 Array = NDArray[Any]
-
-
-def offsets(counts: Array | Sequence[int]) -> NDArray[np.int64]:
-    """Compute segment offsets (exclusive cumulative sum), like PyG's ``ptr``.
-
-    >>> offsets([2, 0, 3]).tolist()
-    [0, 2, 2, 5]
-    """
-    return np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))]).astype(np.int64)
 
 
 def _lengths(ptr: Array) -> NDArray[np.int64]:

@@ -17,10 +17,11 @@ import numpy as np
 import torch
 
 from gape.data.dataset import GraphDataset, Split, Task
-from gape.data.flat import Array, FlatGraphs, offsets
+from gape.data.flat import Array, FlatGraphs
 from gape.data.generation import CachedPieces, cached, map_pieces, pieces_folder
 from gape.data.raw_files import data_folder, find_file, missing_file, pyg_folder
 from gape.io.smiles import rdkit
+from gape.linalg.integers import offsets
 
 FILES = (
     "pcqm4m-v2/raw/data.csv.gz",

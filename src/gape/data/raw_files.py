@@ -14,7 +14,8 @@ import torch
 
 from gape._internal.files import cache_folder
 from gape.data.dataset import GraphDataset, Split, Task
-from gape.data.flat import FlatGraphs, offsets
+from gape.data.flat import FlatGraphs
+from gape.linalg.integers import offsets
 
 
 def data_folder(data_dir: str | Path | None = None) -> Path | None:

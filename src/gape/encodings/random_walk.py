@@ -19,7 +19,7 @@ from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.small_graphs import single_matrix
 from gape.graph.walk_matrix import WalkMatrix
-from gape.linalg.hashing import mix
+from gape.linalg.integers import mix
 from gape.linalg.powers import PowerDiagonals, power_diagonals
 
 # Matrix elements per batched product, chosen by measurement: fewer cost more calls, more do not fit into the cache.

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gape.graph.small_graphs import Scan
-from gape.linalg.hashing import mix
+from gape.linalg.integers import mix
 
 
 @dataclass(frozen=True, eq=False)

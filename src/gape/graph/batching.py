@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from gape.graph.adjacency import Adjacency
     from gape.graph.graph import Graph
     from gape.graph.walk_matrix import WalkMatrix
 
@@ -127,14 +126,28 @@ def size_groups(sizes: Tensor, entries: int) -> list[tuple[Tensor, int]]:
         [(tensor([2]), 5), (tensor([3, 0]), 3)]
     """
     ordered, order = sizes.cpu().sort(descending=True, stable=True)
-    widths, begin = ordered[ordered > 0].tolist(), 0
-    groups: list[tuple[Tensor, int]] = []
-    while begin < len(widths):
-        n = widths[begin]
-        end = min(begin + max(entries // (n * n), 1), len(widths))
-        groups.append((order[begin:end], n))
-        begin = end
-    return groups
+    widths = ordered[ordered > 0].numpy()
+    return [(order[first:last], int(widths[first])) for first, last in runs(widths > 0, widths**2, entries)]
+
+
+def runs(classes: NDArray[Any], entries: NDArray[Any], limit: int) -> Iterator[tuple[int, int]]:
+    """Cut graphs into runs of one class, each with about ``limit`` entries or with one graph: first and last + 1.
+
+    Args:
+        classes: ``[graphs]``, graphs that may be together are neighbours and have the same number.
+        entries: ``[graphs]``; each graph of a run counts as the first one does.
+        limit: per run.
+
+    Example:
+        >>> list(runs(np.array([1, 1, 1, 2]), np.array([4, 4, 4, 9]), limit=10))
+        [(0, 2), (2, 3), (3, 4)]
+    """
+    start = 0
+    for end in [*(np.flatnonzero(np.diff(classes)) + 1).tolist(), len(classes)]:
+        while start < end:
+            stop = min(end, start + max(1, limit // max(1, int(entries[start]))))
+            yield start, stop
+            start = stop
 
 
 def offsets(counts: Tensor) -> Tensor:
@@ -196,9 +209,11 @@ def blocks(
     rows = starts[adjacency.batch] + adjacency.local * rounded[adjacency.batch] - adjacency.ptr[adjacency.batch]
     flat = torch.zeros(int(squares.sum()), dtype=dtype, device=values.device)
     flat.index_add_(0, rows.index_select(0, source).add_(target), values)
-    for first, last, n in _runs(rounded[order].tolist(), entries):
+    for first, last in runs(rounded[order].cpu().numpy(), squares.cpu().numpy(), entries):
         graphs = order[first:last]
-        begin = int(starts[graphs[0]])
+        begin, n = int(starts[graphs[0]]), int(rounded[graphs[0]])
+        if n == 0:
+            continue
         slots = torch.arange(n, device=sizes.device)
         nodes = torch.where(slots < sizes[graphs, None], adjacency.ptr[graphs, None] + slots, -1)
         yield Block(graphs, nodes, flat[begin : begin + (last - first) * n * n].view(-1, n, n))
@@ -222,20 +237,6 @@ def _entries(walk: WalkMatrix, values: Tensor | None, dtype: torch.dtype) -> tup
         return source, target, torch.ones(1, dtype=dtype, device=source.device).expand(len(source))
     source, target, own = (part.detach() for part in walk.entries())
     return source, target, (own if values is None else values).to(dtype)
-
-
-def _runs(sizes: list[int], entries: int) -> Iterator[tuple[int, int, int]]:
-    """Cut sorted sizes into groups of equal n with at most ``entries`` / n² members; n = 0 is left out."""
-    first = 0
-    while first < len(sizes):
-        n = sizes[first]
-        last = first
-        room = max(1, entries // max(1, n * n))
-        while last < len(sizes) and sizes[last] == n and last - first < room:
-            last += 1
-        if n:
-            yield first, last, n
-        first = last
 
 
 def scatter_rows(out: Tensor, block: Block, rows: Tensor) -> None:
@@ -285,21 +286,43 @@ def _gib(count: float) -> str:
     return f"{size:,.0f}" if size >= 100 else f"{size:.3g}"
 
 
+class Batch(Protocol):
+    """Graphs whose nodes are in a row: ``sizes [graphs]``, and the graph and the number within it of each node."""
+
+    @property
+    def sizes(self) -> Tensor: ...
+    @property
+    def num_nodes(self) -> int: ...
+    @property
+    def batch(self) -> Tensor: ...
+    @property
+    def local(self) -> Tensor: ...
+
+
 class Padding:
-    """Convert between flat ``[n, …]``, all nodes in a row, and zero-padded ``[graphs, n_max, …]``."""
+    """Convert between flat ``[n, …]``, all nodes in a row, and padded ``[graphs, n_max, …]``.
 
-    def __init__(self, adjacency: Adjacency) -> None:
-        self.graphs = len(adjacency.ptr) - 1
-        self.size = int(adjacency.sizes.max())
-        self._full = self.graphs * self.size == adjacency.num_nodes
-        self._slots = None if self._full else adjacency.batch * self.size + adjacency.local
+    Example:
+        >>> from gape import Graph
+        >>> padding = Padding(Graph(torch.empty(2, 0, dtype=torch.int64), 3, ptr=torch.tensor([0, 1, 3])).adjacency)
+        >>> padding.pad(torch.tensor([1, 2, 3]), fill=-1)
+        tensor([[ 1, -1],
+                [ 2,  3]])
+    """
 
-    def pad(self, x: Tensor) -> Tensor:
-        """``[n, …]`` to ``[graphs, n_max, …]``."""
-        if self._slots is None:
-            return x.reshape(self.graphs, self.size, *x.shape[1:])
-        out = x.new_zeros(self.graphs * self.size, *x.shape[1:])
-        return out.index_copy_(0, self._slots, x).reshape(self.graphs, self.size, *x.shape[1:])
+    def __init__(self, batch: Batch) -> None:
+        self.graphs, self.size = len(batch.sizes), int(batch.sizes.max())
+        full = self.graphs * self.size == batch.num_nodes
+        self._slots = None if full else batch.batch * self.size + batch.local
+
+    def pad(self, x: Tensor, fill: float = 0.0, nodes: Tensor | None = None) -> Tensor:
+        """``[n, …]`` to ``[graphs, n_max, …]``; row i of ``x`` is that of node ``nodes[i]`` if they are given."""
+        slots = nodes if self._slots is None else self._slots if nodes is None else self._slots[nodes]
+        shape = (self.graphs, self.size, *x.shape[1:])
+        if slots is None:
+            return x.reshape(shape)
+        out = x.new_full((self.graphs * self.size, *x.shape[1:]), fill)
+        return out.index_copy_(0, slots, x).reshape(shape)
 
     def unpad(self, x: Tensor) -> Tensor:
         """``[graphs, n_max, …]`` to ``[n, …]``."""

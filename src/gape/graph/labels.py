@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gape._internal.validation import seed_number, whole_number
 from gape.graph.graph import Graph
-from gape.linalg.hashing import digest_edges, mix, uniform_integers
+from gape.linalg.integers import digest_edges, mix, uniform_integers
 
 
 @dataclass(frozen=True)

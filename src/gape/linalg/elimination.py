@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gape.linalg.integers import offsets
+
 Array = np.ndarray[Any, Any]
 
 
@@ -42,7 +44,7 @@ class Elimination:
     @cached_property
     def node_ptr(self) -> Array:
         """``[graphs + 1]``, offsets of each graph's nodes."""
-        return _offsets(self.sizes)
+        return offsets(self.sizes)
 
     def schedule(self, start: int, stop: int) -> Schedule:
         """The steps of the graphs ``start`` to ``stop - 1``, nodes numbered from the first of these graphs."""
@@ -73,7 +75,7 @@ def eliminate(edge_index: Array, sizes: Array) -> Elimination:
         ([3, 0, 1, 2], [1, 0, 0, 0], 3)
     """
     graphs, n, largest = len(sizes), int(sizes.sum()), int(sizes.max(initial=0))
-    starts = _offsets(sizes)[:-1]
+    starts = offsets(sizes)[:-1]
     batch = np.repeat(np.arange(graphs), sizes)
     local = np.arange(n) - starts[batch]
     neighbours, degree = _bit_rows(edge_index, local, largest)
@@ -112,7 +114,7 @@ def eliminate(edge_index: Array, sizes: Array) -> Elimination:
     pivot, target = pivot[order], target[order]
     counts = np.bincount(pivot, minlength=n)
     work = np.bincount(batch, weights=(1.0 + counts) ** 2, minlength=graphs)
-    entry_ptr = _offsets(np.bincount(batch[pivot], minlength=graphs))
+    entry_ptr = offsets(np.bincount(batch[pivot], minlength=graphs))
     return Elimination(sizes, pivot, target, rank, level, entry_ptr, work)
 
 
@@ -155,9 +157,9 @@ class Schedule:
         pivot, target = row[pivot[order]], row[target[order]]
         # Within a pivot every entry meets all entries before it.
         counts = np.bincount(pivot, minlength=n)
-        before = np.arange(len(pivot)) - np.repeat(_offsets(counts)[:-1], counts)
+        before = np.arange(len(pivot)) - np.repeat(offsets(counts)[:-1], counts)
         second = np.repeat(np.arange(len(pivot)), before)
-        first = np.arange(len(second)) - np.repeat(_offsets(before)[:-1] - (np.arange(len(pivot)) - before), before)
+        first = np.arange(len(second)) - np.repeat(offsets(before)[:-1] - (np.arange(len(pivot)) - before), before)
         keys = pivot * n + target
         by_key = np.argsort(keys, kind="stable")
         joint = by_key[np.searchsorted(keys, target[first] * n + target[second], sorter=by_key)]
@@ -202,7 +204,3 @@ def _bit_rows(edge_index: Array, local: Array, largest: int) -> tuple[Array, Arr
 
 def _single_bit(number: Array) -> Array:
     return np.left_shift(np.uint64(1), (number & 63).astype(np.uint64))
-
-
-def _offsets(counts: Array) -> Array:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from gape.linalg.integers import ranges
+
 Array = np.ndarray[Any, Any]
 
 # Words gathered at once.
@@ -173,7 +175,7 @@ def _follow(back: _Edges, distance: Array, missing: Array, new: Array, unreachab
     while len(node):
         steps += 1
         count = back.degree[node]
-        place = np.arange(count.sum()) + np.repeat(back.offset[node] - (np.cumsum(count) - count), count)
+        place = ranges(back.offset[node], count)
         pairs = np.unique(back.target[place] * columns + np.repeat(column, count))
         node, column = np.divmod(pairs, columns)
         fresh = missing[node, column]

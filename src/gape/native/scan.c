@@ -4,7 +4,7 @@
 
 #include "kernel.h"
 
-/* The finaliser of SplitMix64, as in linalg/hashing.py. */
+/* The finaliser of SplitMix64, as in linalg/integers.py. */
 static inline uint64_t mix(uint64_t x)
 {
     x += 0x9E3779B97F4A7C15u;

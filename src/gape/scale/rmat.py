@@ -114,7 +114,7 @@ def _inverse_distribution(values: NDArray[np.uint64], chance: NDArray[np.float64
 
 
 def splitmix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64 on unsigned arrays, as :func:`gape.linalg.hashing.mix`, which is for tensors."""
+    """SplitMix64 on unsigned arrays, as :func:`gape.linalg.integers.mix`, which is for tensors."""
     x = x + _GOLDEN
     x = (x ^ (x >> np.uint64(30))) * _MIX_1
     x = (x ^ (x >> np.uint64(27))) * _MIX_2

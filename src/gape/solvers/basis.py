@@ -17,7 +17,7 @@ from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.spectral_radius import unit_walk, walk_radius
 from gape.graph.walk_matrix import WalkMatrix
-from gape.linalg.hashing import digest_edges
+from gape.linalg.integers import digest_edges
 from gape.linalg.powers import PowerDiagonals
 from gape.solvers.base import Solver
 from gape.solvers.equation import Equation, check_fit

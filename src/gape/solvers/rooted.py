@@ -11,6 +11,9 @@ weights are proven to be the sum over runs.
 
 Nodes without a path from the root have no part in a closed run of a node that has one: a run along edges comes back
 only through nodes that can be reached. They are left out. With a radius so are all nodes further away than that.
+
+M_{κ,u} has the pattern of the graph. So a graph is eliminated symbolically once, and roots times machines are the lanes
+of one selected inversion (:mod:`gape.linalg.selected_inverse`). Graphs with many edges take dense inverses instead.
 """
 
 from __future__ import annotations
@@ -29,10 +32,12 @@ from gape.automaton import RootedAutomaton
 from gape.graph.batching import dense_parts
 from gape.graph.graph import Graph
 from gape.graph.spectral_radius import spectral_radii
+from gape.linalg.elimination import Schedule
+from gape.linalg.powers import PowerDiagonals
+from gape.linalg.selected_inverse import SparseMatrices, inverse_diagonal
 from gape.solvers.base import Result
 from gape.solvers.certificate import MAX_CONSISTENT_RESIDUAL, YES, code, judge, overflowing
-from gape.solvers.rooted_balls import WHOLE_NODES, RootedGraphs, Shape, ball_parts, whole_parts
-from gape.solvers.rooted_part import RootedPart, closed_by_layer, lengths_by_layer, table_of
+from gape.solvers.rooted_balls import WHOLE_NODES, RootedGraphs, RootedPart, Shape, ball_parts, whole_parts
 from gape.solvers.solution import Status
 
 # Roots of a large graph whose balls are one piece of work for a thread.
@@ -118,6 +123,97 @@ def _solve(part: RootedPart, table: Tensor, length: int | None) -> _Found:
         values, residual = lengths_by_layer(part, table, length), torch.zeros(len(part.sizes), dtype=torch.float64)
     here = part.roots >= 0
     return part.roots[here], values[here].flatten(1), part.graphs, residual
+
+
+def table_of(transition: Tensor) -> Tensor:
+    """``[K, L + 1, L + 1]`` to a table with a row for each pair of labels, those with a node left out being zero."""
+    return torch.nn.functional.pad(transition, (0, 1, 0, 1)).flatten(1).T.contiguous()
+
+
+def closed_by_layer(part: RootedPart, table: Tensor) -> tuple[Tensor, Tensor]:
+    """``[B, R, K, L + 1]``: weight of the closed runs in each layer, and ``[B]``, a relative residual.
+
+    The residual is the largest entry of |diag(Z(I - M)) - 1| over nodes, roots and machines, where Z is the computed
+    inverse.
+
+    Args:
+        part: graphs with their roots.
+        table: :func:`table_of` the transition weights.
+    """
+    if part.schedule is None:
+        return _dense(part, table)
+    return _sparse(part, part.schedule, table)
+
+
+def lengths_by_layer(part: RootedPart, table: Tensor, length: int) -> Tensor:
+    """``[B, R, K, L + 1, length]``: weight of the closed runs of 1 … ``length`` steps in each layer."""
+    (b, r), k, n = part.roots.shape, table.shape[1], part.padding.size
+    diagonals = PowerDiagonals(length, torch.float64)
+    counts = diagonals(_dense_matrices(part, table).reshape(-1, n, n), symmetric=part.symmetric)
+    inside = _layers(part).unsqueeze(2)  # [B, R, 1, layers, n]
+    return inside @ counts.reshape(b, r, k, n, length)
+
+
+def _sparse(part: RootedPart, schedule: Schedule, table: Tensor) -> tuple[Tensor, Tensor]:
+    (b, r), k = part.roots.shape, table.shape[1]
+    labels = part.labels[schedule.nodes]
+    lower = _entries(part, schedule.target, schedule.pivot, schedule, labels, table)
+    upper = None if part.symmetric else _entries(part, schedule.pivot, schedule.target, schedule, labels, table)
+    rows = torch.arange(schedule.num_nodes, device=labels.device)
+    loops = bool((part.source == part.target).any())
+    diagonal = torch.ones(schedule.num_nodes, r * k, dtype=torch.float64, device=labels.device)
+    if loops:
+        diagonal = diagonal + _entries(part, rows, rows, schedule, labels, table)
+    found, gap = inverse_diagonal(schedule, SparseMatrices(diagonal, lower, upper))
+    by_root = part.padding.pad(found, nodes=schedule.nodes).view(b, -1, r, k).transpose(1, 2)
+    return (_layers(part) @ by_root).mT, part.padding.pad(gap, nodes=schedule.nodes).amax(1)
+
+
+def _entries(
+    part: RootedPart, row: Tensor, column: Tensor, schedule: Schedule, labels: Tensor, table: Tensor
+) -> Tensor:
+    """``[entries, R * K]``: entries of -M at rows and columns of the schedule, zero where there is no edge."""
+    n = schedule.num_nodes
+    keys = part.source * n + part.target
+    wanted = schedule.nodes[row] * n + schedule.nodes[column]
+    weight = torch.zeros(len(wanted), dtype=torch.float64, device=labels.device)
+    if len(keys):
+        edge = torch.searchsorted(keys, wanted).clamp_(max=len(keys) - 1)
+        weight = torch.where(keys[edge] == wanted, -part.weight[edge], weight)
+    code = labels.index_select(0, row) * (part.layers + 1) + labels.index_select(0, column)
+    values = table.index_select(0, code.flatten()).view(len(code), labels.shape[1] * table.shape[1])
+    return values * weight.unsqueeze(1)
+
+
+def _dense(part: RootedPart, table: Tensor) -> tuple[Tensor, Tensor]:
+    n = part.padding.size
+    system = torch.eye(n, dtype=torch.float64, device=table.device) - _dense_matrices(part, table)
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(system)) if part.symmetric else torch.linalg.inv(system)
+    gap = ((inverse.detach() * system.detach().mT).sum(-1) - 1.0).abs().amax((1, 2, 3))
+    found = inverse.diagonal(dim1=-2, dim2=-1)  # [B, R, K, n]
+    return found @ _layers(part).mT, gap
+
+
+def _dense_matrices(part: RootedPart, table: Tensor) -> Tensor:
+    """``[B, R, K, n, n]``: M, zero where a graph has fewer nodes."""
+    (b, r), k, n, layers = part.roots.shape, table.shape[1], part.padding.size, part.layers
+    matrices = torch.zeros(b * n * n, dtype=torch.float64, device=table.device)
+    matrices[(part.batch[part.source] * n + part.local[part.source]) * n + part.local[part.target]] = part.weight
+    labels = _padded_labels(part)
+    code = labels.unsqueeze(-1) * (layers + 1) + labels.unsqueeze(-2)  # [B, R, n, n]
+    values = table.T[:, code.flatten()].view(k, b, r, n, n).movedim(0, 2)
+    return values * matrices.view(b, 1, 1, n, n)
+
+
+def _padded_labels(part: RootedPart) -> Tensor:
+    """``[B, R, n]``; nodes that a graph does not have are left out."""
+    return part.padding.pad(part.labels, fill=part.layers).transpose(1, 2)
+
+
+def _layers(part: RootedPart) -> Tensor:
+    """``[B, R, L + 1, n]``: whether a node is in a layer, as numbers."""
+    layers = torch.arange(part.layers, device=part.labels.device)
+    return (_padded_labels(part).unsqueeze(2) == layers.unsqueeze(1)).to(torch.float64)
 
 
 def _result(weights: Tensor, residual: Tensor, transition: Tensor, graph: Graph) -> Result:

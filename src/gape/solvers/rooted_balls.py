@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from gape.graph.batching import check_memory
+from gape.graph.batching import Padding, check_memory, runs
 from gape.graph.graph import Graph
-from gape.linalg.elimination import Elimination, eliminate
+from gape.linalg.elimination import Elimination, Schedule, eliminate
 from gape.linalg.hops import hop_distances
-from gape.solvers.rooted_part import RootedPart
+from gape.linalg.integers import offsets, ranges
 
 Array = np.ndarray[Any, Any]
 
@@ -24,6 +25,8 @@ PART_ELEMENTS = 1 << 20
 WHOLE_NODES = 64
 # Roots are padded to a multiple of this, so that graphs of similar sizes share a part.
 ROOT_MULTIPLE = 4
+# Balls of one part differ in size by less than a quarter.
+SIZE_CLASS_OCTAVES = 0.32
 # More than n² / DENSE_EDGES edges, or a factorisation of more than n³ / DENSE_WORK products: dense matrices are faster.
 DENSE_EDGES = 4
 DENSE_WORK = 8
@@ -36,6 +39,52 @@ DENSE_RATE = 3e9
 MAX_SECONDS = 600.0
 # Arrays with a number for every entry and lane that exist at the same time.
 LIVE_ARRAYS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class RootedPart:
+    """Graphs, or balls cut out of graphs, each with the same number R of roots.
+
+    Args:
+        sizes: ``[B]``, numbers of nodes; the nodes of all lie behind each other, N together.
+        source, target: ``[E]``, edges, no two of them the same, sorted by source and target.
+        weight: ``[E]``, A / ρ.
+        labels: ``[N, R]``, label of each node for each root of its graph, ``layers`` for nodes left out.
+        roots: ``[B, R]``, the row of the result that belongs to each root, -1 for none.
+        graphs: ``[B]``, the graph of the batch to which each belongs.
+        layers: number of labels that count, L + 1.
+        symmetric: whether all matrices are symmetric.
+        schedule: of a sparse elimination; ``None`` for dense matrices.
+    """
+
+    sizes: Tensor
+    source: Tensor
+    target: Tensor
+    weight: Tensor
+    labels: Tensor
+    roots: Tensor
+    graphs: Tensor
+    layers: int
+    symmetric: bool
+    schedule: Schedule | None
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def batch(self) -> Tensor:
+        """``[N]``: the graph of each node, from 0."""
+        return torch.repeat_interleave(self.sizes)
+
+    @cached_property
+    def local(self) -> Tensor:
+        """``[N]``: the number of each node in its graph."""
+        return torch.arange(self.num_nodes) - (self.sizes.cumsum(0) - self.sizes)[self.batch]
+
+    @cached_property
+    def padding(self) -> Padding:
+        return Padding(self)
 
 
 @dataclass(frozen=True)
@@ -152,7 +201,7 @@ def whole_parts(graphs: RootedGraphs, shape: Shape) -> Iterator[RootedPart]:
         labels = shape.labels(hop_distances(np.stack([some.source, some.target]), some.sizes, cap), cap)
         pair_ptr = offsets(some.sizes**2)
         width = -(-some.sizes // ROOT_MULTIPLE) * ROOT_MULTIPLE
-        for start, stop, first, last in _pieces(some, elimination, width, shape):
+        for start, stop, first, last in _pieces(_entries(some, elimination) * shape.machines, width, width):
             sizes = some.sizes[start:stop]
             batch = np.repeat(np.arange(start, stop), sizes)
             node, root = np.arange(len(batch)) - np.repeat(offsets(sizes)[:-1], sizes), np.arange(first, last)
@@ -183,9 +232,10 @@ def ball_parts(graph: RootedGraphs, roots: Array, shape: Shape) -> Iterator[Root
             f"of {some.sizes[largest]} nodes,",
             "choose a smaller radius or fewer machines, or raise memory",
         )
-        machines = np.full(len(some.sizes), shape.machines)
+        machines, one = np.full(len(some.sizes), shape.machines), np.ones_like(some.sizes)
         check_time(some, elimination, machines, f"in the largest ball of radius {radius}", "a smaller one")
-        for start, stop, _, _ in _pieces(some, elimination, np.ones_like(some.sizes), shape):
+        classes = np.floor(np.log2(some.sizes) / SIZE_CLASS_OCTAVES)
+        for start, stop, _, _ in _pieces(_entries(some, elimination) * machines, one, classes):
             of_node = labels[some.nodes[some.node_ptr[start] : some.node_ptr[stop]], None]
             of_root = graph.nodes[roots[some.graphs[start:stop]], None]
             yield _part(some, elimination, start, stop, of_node, of_root, shape, int(graph.graphs[0]))
@@ -278,24 +328,18 @@ def check_time(graphs: RootedGraphs, elimination: Elimination | None, lanes: Arr
         )
 
 
-def _pieces(
-    graphs: RootedGraphs, elimination: Elimination | None, roots: Array, shape: Shape
-) -> Iterator[tuple[int, int, int, int]]:
+def _pieces(entries: Array, roots: Array, classes: Array) -> Iterator[tuple[int, int, int, int]]:
     """First and last graph, first and last root of pieces of about ``PART_ELEMENTS`` numbers.
 
-    Graphs of a piece have equally many roots, and those of balls, which have one, nearly the same size.
+    Args:
+        entries: ``[B]``, numbers per root.
+        roots: ``[B]``, the same for all graphs of a class.
+        classes: ``[B]``, classes of graphs of similar size.
     """
-    entries = _entries(graphs, elimination) * shape.machines
-    start = 0
-    while start < len(entries):
-        room = max(1, PART_ELEMENTS // int(entries[start]))
-        same = (roots[start:] == roots[start]) & (graphs.sizes[start:] <= 1.25 * graphs.sizes[start] + ROOT_MULTIPLE)
-        most = len(same) if same.all() else int(same.argmin())
-        each = int(roots[start])
-        stop = start + max(1, min(most, room // each))
-        for first in range(0, each, max(1, room)):
-            yield start, stop, first, min(each, first + max(1, room))
-        start = stop
+    for start, stop in runs(classes, entries * roots, PART_ELEMENTS):
+        most, each = max(1, PART_ELEMENTS // int(entries[start])), int(roots[start])
+        for first in range(0, each, most):
+            yield start, stop, first, min(each, first + most)
 
 
 def _part(
@@ -324,17 +368,3 @@ def _part(
         symmetric=graphs.symmetric,
         schedule=None if elimination is None else elimination.schedule(start, stop),
     )
-
-
-def ranges(first: Array, counts: Array) -> Array:
-    """``first[i], first[i] + 1, …``, ``counts[i]`` of them for each i, one after another.
-
-    >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
-    return np.asarray(np.arange(counts.sum()) + np.repeat(first - offsets(counts)[:-1], counts))
-
-
-def offsets(counts: Array) -> Array:
-    """Segment offsets (exclusive cumulative sum), like PyG's ``ptr``."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])

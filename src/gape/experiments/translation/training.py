@@ -27,7 +27,7 @@ from gape.experiments.translation.settings import BeamSettings, Settings, Traini
 from gape.experiments.translation.transformer import PAD, Transformer
 from gape.experiments.translation.translator import split_lines, translate
 from gape.experiments.translation.vocabulary import Vocabulary
-from gape.linalg.hashing import mix
+from gape.linalg.integers import mix
 
 
 class TranslationModule(lightning.LightningModule):

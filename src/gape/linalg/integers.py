@@ -1,7 +1,30 @@
-"""Hashing of 64-bit integers: stateless random numbers and digests of edge sets."""
+"""Arrays of integers: segment offsets and ranges, and hashes for stateless random numbers and digests of edge sets."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+
+def offsets(counts: NDArray[Any] | Sequence[int]) -> NDArray[np.int64]:
+    """Segment offsets (exclusive cumulative sum), like PyG's ``ptr``; :func:`gape.graph.batching.offsets` of tensors.
+
+    >>> offsets([2, 0, 3]).tolist()
+    [0, 2, 2, 5]
+    """
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+
+
+def ranges(first: NDArray[Any], counts: NDArray[Any]) -> NDArray[np.int64]:
+    """Concatenate ``first[i], first[i] + 1, …``, ``counts[i]`` of them for each i.
+
+    >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    return np.asarray(np.arange(counts.sum()) + np.repeat(first - offsets(counts)[:-1], counts))
 
 
 def mix(x: Tensor) -> Tensor:

@@ -86,3 +86,32 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     finally:
         # The setting is per thread, but the last one set is the default of threads started later.
         torch.set_num_threads(before)
+
+
+def share_kernel(kernel: Callable[[T], int], items: Sequence[T]) -> list[int]:
+    """``[kernel(item) for item in items]``, for functions that release the GIL and call nothing of PyTorch.
+
+    The calling thread takes its share, and every thread takes the next item when it is done with one.
+
+    Example:
+        >>> share_kernel(abs, [1, -2, 3])
+        [1, 2, 3]
+    """
+    found, failed, left = [0] * len(items), list[BaseException](), iter(range(len(items)))
+
+    def work() -> None:
+        try:
+            for i in left:  # the GIL makes this step safe
+                found[i] = kernel(items[i])
+        except BaseException as error:  # noqa: BLE001 - raised below, in the calling thread
+            failed.append(error)
+
+    others = [threading.Thread(target=work) for _ in range(min(num_threads(), len(items)) - 1)]
+    for thread in others:
+        thread.start()
+    work()
+    for thread in others:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return found

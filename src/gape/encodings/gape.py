@@ -204,9 +204,9 @@ class GAPE(Encoding):
         if rows is not None:
             return rows
         solution = self._solve(graph)
-        inexact = solution.status.count(Status.LEAST_SQUARES)
-        if inexact:
+        if not solution.ok:
             # The certificate is dropped here, so warn about its content.
+            inexact = solution.status.count(Status.LEAST_SQUARES)
             message = f"{inexact} of {len(solution.status)} graphs: {Status.LEAST_SQUARES}; solve() says which"
             warn_caller(message, LeastSquaresWarning)
         return Pairs(solution.weights, graph.sizes) if self.pairwise else solution.weights

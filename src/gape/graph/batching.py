@@ -160,6 +160,18 @@ def offsets(counts: Tensor) -> Tensor:
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
+def members(ptr: Tensor, segments: Tensor) -> Tensor:
+    """List the members of some ``segments``, one after the other: ``ptr[s]`` to ``ptr[s + 1] - 1`` of each.
+
+    Example:
+        >>> members(torch.tensor([0, 3, 3, 5]), torch.tensor([2, 0]))
+        tensor([3, 4, 0, 1, 2])
+    """
+    counts = ptr.diff()[segments]
+    starts = torch.repeat_interleave(ptr[segments] - offsets(counts)[:-1], counts)
+    return starts + torch.arange(len(starts), device=ptr.device)
+
+
 # Elements of the matrices in one block: a few blocks fit into the processor's cache.
 BLOCK_ELEMENTS = 1 << 17
 # Elements of the dense matrices that are built from the edges at once.

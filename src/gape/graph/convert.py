@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gape._internal.validation import as_tensor, check_batch, whole_number
 from gape._internal.warnings import warn_caller
-from gape.graph.batching import offsets
+from gape.graph.batching import members, offsets
 from gape.graph.graph import Graph
 from gape.graph.hetero import check_same_types, hetero_graph, is_hetero
 from gape.graph.validate import as_integers, flat_weight, infer_num_nodes
@@ -214,8 +214,7 @@ def _from_collated(dataset: Any) -> Graph:
         if not len(chosen):
             raise ValueError(f"expected at least one graph, got the empty dataset {dataset!r}")
         counts = edge_ptr.diff()[chosen]
-        starts = torch.repeat_interleave(edge_ptr[chosen] - offsets(counts)[:-1], counts)
-        edges = starts + torch.arange(len(starts), device=index.device)
+        edges = members(edge_ptr, chosen)
         index, weight = index[:, edges], None if weight is None else weight[edges]
         edge_ptr, sizes = offsets(counts), sizes[chosen]
     beyond = _beyond(index, sizes, edge_ptr.diff())

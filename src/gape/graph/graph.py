@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gape._internal.validation import whole_number
 from gape.graph.adjacency import Adjacency
-from gape.graph.batching import offsets, part_bounds
+from gape.graph.batching import members, offsets, part_bounds
 from gape.graph.small_graphs import Scan, scan
 from gape.graph.validate import as_integers, as_weights, check_graph, infer_num_nodes, sorted_unique
 from gape.graph.walk_matrix import WalkMatrix, walk_matrix
@@ -253,19 +253,16 @@ class Graph:
 
     def nodes_of(self, graphs: Tensor) -> Tensor:
         """Return the nodes of the given graphs, ascending."""
-        keep = torch.zeros(self.num_graphs, dtype=torch.bool, device=self.device)
-        keep[graphs] = True
-        return keep[self.batch].nonzero().flatten()
+        return members(self.ptr, graphs.sort().values)
 
     def select(self, graphs: Any) -> Graph:
         """Return the given graphs, each named once, as a batch in their present order."""
         graphs = sorted_unique(graphs, self.num_graphs).to(self.device)
-        nodes = torch.zeros(self.num_nodes, dtype=torch.bool, device=self.device)
-        nodes[self.nodes_of(graphs)] = True
-        edges = nodes[self.edge_index[0]].nonzero().flatten()
-        sizes = self.sizes[graphs]
-        index = (nodes.cumsum(0) - 1)[self.edge_index[:, edges]]
-        return self._take(edges, nodes, index, int(sizes.sum()), offsets(sizes))
+        if self.edge_ptr is None:
+            return self._grouped.select(graphs)
+        nodes, edges, ptr = members(self.ptr, graphs), members(self.edge_ptr, graphs), offsets(self.sizes[graphs])
+        shift = torch.repeat_interleave(self.ptr[graphs] - ptr[:-1], self.edge_ptr.diff()[graphs])
+        return self._take(edges, nodes, self.edge_index[:, edges] - shift, len(nodes), ptr)
 
     @cached_property
     def _grouped(self) -> Graph:

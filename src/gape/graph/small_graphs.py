@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gape._internal.threads import map_threads, num_threads
+from gape._internal.threads import num_threads, share_kernel
 from gape.native import kernel as find_kernel
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 MAX_SINGLE_NODES = 64
 # Kernels keep a graph of at most this size in cache; larger ones gain from products over the whole batch instead.
 MAX_SMALL_NODES = 4096
-# Nodes for which another thread is worth its start.
-NODES_PER_THREAD = 8192
+# Nodes of a range of graphs that is worth a call, and ranges per thread.
+MIN_RANGE_NODES, RANGES_PER_THREAD = 8192, 12
 
 _ARGUMENTS = (c_void_p, c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64, *[c_void_p] * 5)
 
@@ -78,7 +78,7 @@ def scan(edge_index: Tensor, ptr: Tensor) -> Scan | None:
     found = (edge_ptr, sorted_by_source, symmetric, most_out, most_in)
     fixed = (source.data_ptr(), target.data_ptr(), edge_index.shape[1], ptr.data_ptr(), graphs)
     results = [x.data_ptr() for x in found]
-    codes = map_threads(lambda bounds: kernel(*fixed, *bounds, *results), graph_ranges(ptr))
+    codes = share_kernel(lambda bounds: kernel(*fixed, *bounds, *results), graph_ranges(ptr))
     return None if any(codes) else Scan(*found)
 
 
@@ -91,9 +91,9 @@ def small_on_cpu(edge_index: Tensor, ptr: Tensor) -> bool:
 
 
 def graph_ranges(ptr: Tensor) -> list[tuple[int, int]]:
-    """Cut the graphs into ranges of about as many nodes each, a few per thread, so that no thread waits for long."""
+    """Cut the graphs into ranges of about as many nodes each, several per thread, so that no thread waits for long."""
     nodes = int(ptr[-1])
-    pieces = min(4 * num_threads(), nodes // NODES_PER_THREAD) if num_threads() > 1 else 1
+    pieces = min(RANGES_PER_THREAD * num_threads(), nodes // MIN_RANGE_NODES) if num_threads() > 1 else 1
     if pieces < 2:
         return [(0, len(ptr) - 1)]
     cuts = np.searchsorted(ptr.numpy(), np.arange(1, pieces) * (nodes / pieces))
@@ -133,7 +133,7 @@ class SmallGraphs:
     def run(self, kernel: Callable[..., int], *arguments: Any) -> int:
         """Call a kernel for all graphs; the largest number it returns."""
         batch = ctypes.byref(self.batch)
-        codes = map_threads(lambda bounds: kernel(batch, *bounds, *arguments), graph_ranges(self.ptr))
+        codes = share_kernel(lambda bounds: kernel(batch, *bounds, *arguments), graph_ranges(self.ptr))
         if min(codes) < 0:
             raise MemoryError(f"no memory for the kernel on graphs of up to {int(self.ptr.diff().max())} nodes")
         return max(codes)

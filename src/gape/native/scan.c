@@ -60,7 +60,8 @@ int KERNEL(scan)(const int64_t *source, const int64_t *target, int64_t edges, co
         memset(in, 0, n * sizeof(uint32_t));
         edge_ptr[i] = e;
         uint64_t before = 0;
-        uint32_t run = 0; /* edges in a row out of node `before`, counted in a register */
+        uint32_t run = 0; /* edges in a row out of node u: all of them if they are sorted */
+        int64_t start = e;
         int ordered = 1;
         for (; e < end; e++) {
             uint64_t u = (uint64_t)source[e] - low, v = (uint64_t)target[e] - low;
@@ -70,18 +71,19 @@ int KERNEL(scan)(const int64_t *source, const int64_t *target, int64_t edges, co
                 wrong = 1;
                 break;
             }
-            if (u != before) {
-                ordered &= u > before;
-                out[before] += run;
-                before = u;
-                run = 0;
-            }
-            run++;
+            /* Without branches: rows are short, and nothing predicts where they end. */
+            run = (u == before ? run : 0) + 1;
+            ordered &= u >= before;
+            before = u;
+            out[u] = run;
             in[v]++;
             sum += r[u] * r[v] * (r[v] - r[u]);
         }
-        if (run)
-            out[before] += run;
+        if (!ordered) {
+            memset(out, 0, n * sizeof(uint32_t));
+            for (int64_t f = start; f < e; f++)
+                out[(uint64_t)source[f] - low]++;
+        }
         uint32_t out_max = 0, in_max = 0;
         for (uint64_t v = 0; v < n; v++) {
             out_max = out[v] > out_max ? out[v] : out_max;

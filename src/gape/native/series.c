@@ -5,20 +5,24 @@
 #define MIN_COUNT 0x1p-300
 #define MAX_COUNT 0x1p300
 
-typedef struct {
-    double largest, norm;
-} measure;
-
-static inline measure measured(const double *restrict x, int64_t n)
+static inline double largest_of(const double *restrict x, int64_t n)
 {
-    double largest = 0.0, sum = 0.0;
-#pragma omp simd reduction(max : largest) reduction(+ : sum)
+    double largest = 0.0;
+#pragma omp simd reduction(max : largest)
     for (int64_t v = 0; v < n; v++) {
         double size = fabs(x[v]);
         largest = size > largest ? size : largest;
-        sum += x[v] * x[v];
     }
-    return (measure){largest, sum};
+    return largest;
+}
+
+static inline double norm_of(const double *restrict x, int64_t n)
+{
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t v = 0; v < n; v++)
+        sum += x[v] * x[v];
+    return sqrt(sum);
 }
 
 /* Add up the runs of graphs first to last - 1, of those that are chosen.
@@ -68,11 +72,13 @@ int KERNEL(series)(const batch *b, int64_t first, int64_t last, const int64_t *l
             for (int64_t a = 0; a < labels; a++)
                 push(&g, w + t * row + a * stride, w + (t + 1) * row + a * stride);
             t++;
-            measure next = measured(w + t * row, row);
-            largest = next.largest;
+            largest = largest_of(w + t * row, row);
             if (!(largest == 0.0 || (largest > MIN_COUNT && largest < MAX_COUNT)))
                 break;
-            double left = sqrt(next.norm) * sizes[t] * scale;
+            /* The norm is no smaller than the largest entry, which mostly tells that there is more to add. */
+            double left = largest * sizes[t] * scale;
+            if (left <= tolerance)
+                left = norm_of(w + t * row, row) * sizes[t] * scale;
             small = left <= tolerance ? small + 1 : 0;
             done = largest == 0.0 || small >= in_a_row;
             rest = done ? left : INFINITY;

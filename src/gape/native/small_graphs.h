@@ -104,7 +104,7 @@ static inline void read_graph(small_graph *g, const batch *b, int64_t i, double 
 }
 
 /* y += A^T x. Both have room for `stride` numbers, and x has zeros beyond its nodes. */
-static inline void add_edges(const small_graph *g, const double *restrict x, double *restrict y)
+static void add_edges(const small_graph *g, const double *restrict x, double *restrict y)
 {
     const uint16_t *restrict source = g->source, *restrict target = g->target;
     int64_t edges = g->edges, n = g->nodes;
@@ -134,7 +134,7 @@ static inline void add_edges(const small_graph *g, const double *restrict x, dou
 }
 
 /* y = M^T x. */
-static inline void push(const small_graph *g, const double *restrict x, double *restrict y)
+static void push(const small_graph *g, const double *restrict x, double *restrict y)
 {
     int64_t n = g->nodes;
     memset(y, 0, g->stride * sizeof(double));
@@ -183,65 +183,47 @@ static inline void store(const output *out, int64_t at, four x, int64_t wide)
             ((double *)out->start)[at + j] = x[j];
 }
 
-/* Four nodes times eight columns of W^T C, or one times four. */
-#define ACCUMULATE(i) \
-    do { \
-        four x = {row[i], row[i], row[i], row[i]}; \
-        sum[i][0] += x * c0; \
-        sum[i][1] += x * c1; \
-    } while (0)
-
-static inline void four_by_eight(const double *w, int64_t w_stride, int64_t terms, const double *c, int64_t c_stride,
-                                 const double *scale, const output *out, int64_t node, int64_t column)
-{
-    four sum[4][2] = {{{0.0}}};
-    for (int64_t t = 0; t < terms; t++) {
-        const double *row = w + t * w_stride;
-        four c0 = *(const four *)(c + t * c_stride), c1 = *(const four *)(c + t * c_stride + 4);
-        ACCUMULATE(0);
-        ACCUMULATE(1);
-        ACCUMULATE(2);
-        ACCUMULATE(3);
+/* ROWS nodes times 4 VECTORS columns of W^T C, in registers: eight sums hide the latency of a multiply-add. Stores as
+ * many of the rows as the graph has. */
+#define BLOCK(name, ROWS, VECTORS) \
+    static inline void name(const double *w, int64_t w_stride, int64_t terms, const double *c, int64_t c_stride, \
+                            const double *scale, const output *out, int64_t node, int64_t nodes, int64_t column) \
+    { \
+        four sum[ROWS][VECTORS]; \
+        _Pragma("GCC unroll 8") for (int i = 0; i < ROWS; i++) \
+            _Pragma("GCC unroll 2") for (int j = 0; j < VECTORS; j++) sum[i][j] = (four){0.0, 0.0, 0.0, 0.0}; \
+        for (int64_t t = 0; t < terms; t++, w += w_stride, c += c_stride) \
+            _Pragma("GCC unroll 8") for (int i = 0; i < ROWS; i++) \
+                _Pragma("GCC unroll 2") for (int j = 0; j < VECTORS; j++) \
+                    sum[i][j] += w[i] * *(const four *)(c + 4 * j); \
+        _Pragma("GCC unroll 8") for (int i = 0; i < ROWS; i++) { \
+            if (i == nodes) \
+                break; \
+            double by = scale ? scale[i] : 1.0; \
+            _Pragma("GCC unroll 2") for (int j = 0; j < VECTORS; j++) \
+                store(out, (node + i) * out->k + column + 4 * j, sum[i][j] * by, out->k - column - 4 * j); \
+        } \
     }
-    for (int i = 0; i < 4; i++) {
-        double by = scale ? scale[i] : 1.0;
-        int64_t at = (node + i) * out->k + column;
-        store(out, at, sum[i][0] * by, out->k - column);
-        store(out, at + 4, sum[i][1] * by, out->k - column - 4);
-    }
-}
-#undef ACCUMULATE
-
-static inline void one_by_four(const double *w, int64_t w_stride, int64_t terms, const double *c, int64_t c_stride,
-                               const double *scale, const output *out, int64_t node, int64_t column)
-{
-    four sum = {0.0};
-    for (int64_t t = 0; t < terms; t++)
-        sum += w[t * w_stride] * *(const four *)(c + t * c_stride);
-    store(out, node * out->k + column, sum * (scale ? *scale : 1.0), out->k - column);
-}
+BLOCK(four_by_eight, 4, 2)
+BLOCK(eight_by_four, 8, 1)
+#undef BLOCK
 
 /* Write diag(scale) W^T C for the nodes of a graph that starts at `node`.
  *
- * w: [terms][w_stride], c: [terms][c_stride] with c_stride a multiple of 4 and at least k; scale: [nodes] or NULL.
+ * w: [terms][w_stride] with w_stride a multiple of 8 and at least `nodes`, c: [terms][c_stride] with c_stride a multiple
+ * of 4 and at least k; scale: [nodes] or NULL.
  */
-static inline void write_product(const double *w, int64_t w_stride, int64_t nodes, int64_t terms, const double *c,
+static void write_product(const double *w, int64_t w_stride, int64_t nodes, int64_t terms, const double *c,
                           int64_t c_stride, const double *scale, const output *out, int64_t node)
 {
-    int64_t i = 0;
-    for (; i + 4 <= nodes; i += 4) {
-        const double *s = scale ? scale + i : NULL;
-        int64_t column = 0;
-        for (; column + 8 <= c_stride; column += 8)
-            four_by_eight(w + i, w_stride, terms, c + column, c_stride, s, out, node + i, column);
-        if (column < c_stride)
-            for (int64_t j = 0; j < 4; j++)
-                one_by_four(w + i + j, w_stride, terms, c + column, c_stride, s ? s + j : NULL, out, node + i + j,
-                            column);
-    }
-    for (; i < nodes; i++)
-        for (int64_t column = 0; column < c_stride; column += 4)
-            one_by_four(w + i, w_stride, terms, c + column, c_stride, scale ? scale + i : NULL, out, node + i, column);
+    int64_t wide = c_stride / 8 * 8;
+    for (int64_t i = 0; i < nodes; i += 4)
+        for (int64_t column = 0; column < wide; column += 8)
+            four_by_eight(w + i, w_stride, terms, c + column, c_stride, scale ? scale + i : NULL, out, node + i,
+                          nodes - i, column);
+    for (int64_t i = 0; wide < c_stride && i < nodes; i += 8)
+        eight_by_four(w + i, w_stride, terms, c + wide, c_stride, scale ? scale + i : NULL, out, node + i, nodes - i,
+                      wide);
 }
 
 #endif

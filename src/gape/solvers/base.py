@@ -7,9 +7,9 @@ To add a solver, subclass :class:`Solver` in a file of its own; to have it chose
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,6 +21,8 @@ from gape.solvers.solution import Status
 
 if TYPE_CHECKING:
     from gape.solvers.projection import Projection
+
+T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -110,7 +112,19 @@ class Result:
 
     def status_list(self) -> list[Status]:
         """The status of each graph."""
-        return [STATUSES[i] for i in self.status.tolist()]
+        return per_graph(self.status, STATUSES)
+
+
+def per_graph(codes: Tensor, meaning: Mapping[int, T] | Sequence[T]) -> list[T]:
+    """``[meaning[code] for code in codes]``, at once if all are the same, as they mostly are.
+
+    Example:
+        >>> per_graph(torch.tensor([1, 1, 1]), "ab"), per_graph(torch.tensor([0, 1]), "ab")
+        (['b', 'b', 'b'], ['a', 'b'])
+    """
+    if len(codes) and bool((codes == codes[0]).all()):
+        return [meaning[int(codes[0])]] * len(codes)
+    return [meaning[one] for one in codes.tolist()]
 
 
 @dataclass(frozen=True, eq=False)

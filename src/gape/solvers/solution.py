@@ -129,12 +129,17 @@ class Solution:
     @property
     def ok(self) -> bool:
         """True if every graph's equation was solved."""
-        return all(status.ok for status in set(self.status))
+        return all(status.ok for status in self._kinds)
+
+    @cached_property
+    def _kinds(self) -> set[Status]:
+        """The different statuses."""
+        return set(self.status)
 
     @cached_property
     def failed(self) -> list[int]:
         """The graphs with a failed status."""
-        if not any(status.failed for status in set(self.status)):
+        if not any(status.failed for status in self._kinds):
             return []
         return [i for i, status in enumerate(self.status) if status.failed]
 
@@ -147,8 +152,8 @@ class Solution:
         if throw and self.failed:
             raise SolveError(self._failure(), self)
         for status in (Status.ALGEBRAIC, Status.SOLVED):
-            number = self.status.count(status)
-            if number:
+            if status in self._kinds:
+                number = self.status.count(status)
                 warn_caller(f"{number} of {len(self.status)} graphs: {status}", AlgebraicOnlyWarning)
         return self
 

@@ -15,9 +15,9 @@ from gape.automaton import Automaton, RootedAutomaton
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.solvers.auto import Auto
-from gape.solvers.base import Result, Solver
+from gape.solvers.base import Result, Solver, per_graph
 from gape.solvers.basis import Basis
-from gape.solvers.certificate import NO, RADIUS_KINDS, YES, code, overflowing
+from gape.solvers.certificate import NO, RADIUS_KINDS, UNKNOWN, YES, code, overflowing
 from gape.solvers.equation import Equation, as_rhs, check_fit, output_dtype
 from gape.solvers.error_bound import bound_errors
 from gape.solvers.gradient import attach_gradients
@@ -265,9 +265,9 @@ def _merge(result: Result | None, equation: Equation, graphs: Tensor | None, fou
 def _collect(weights: Tensor, results: list[Result], on_singular: OnSingular) -> Solution:
     """Join the results of all parts."""
     status = list(chain.from_iterable(result.status_list() for result in results))
-    if on_singular == "least_squares":
+    if on_singular == "least_squares" and Status.SINGULAR in status:
         status = [Status.LEAST_SQUARES if s is Status.SINGULAR else s for s in status]
-    unique = map({YES: True, NO: False}.get, torch.cat([result.unique for result in results]).tolist())
+    unique = per_graph(torch.cat([result.unique for result in results]), {YES: True, NO: False, UNKNOWN: None})
     return Solution(
         weights=weights,
         status=status,
@@ -275,7 +275,7 @@ def _collect(weights: Tensor, results: list[Result], on_singular: OnSingular) ->
         spectral_radius=torch.cat([result.spectral_radius for result in results]),
         radius_kind=max((result.radius_kind for result in results), key=RADIUS_KINDS.index),
         separation=torch.cat([result.separation for result in results]),
-        unique=list(unique),
+        unique=unique,
         error_bound=torch.cat([result.error_bound for result in results]),
         solver=list(chain.from_iterable(result.solver for result in results)),
         steps=max((result.steps for result in results), default=0),

@@ -7,8 +7,8 @@ import torch
 
 from gape.cli import main
 from gape.encodings import Encoding, RandomWalk
-from gape.encodings.registry import REGISTRY
-from gape.experiments.compare import ADVICE, Row, compared_names, observe, read_rows, render, write_rows
+from gape.encodings.registry import ADVICE, REGISTRY
+from gape.experiments.compare import Row, compared_names, observe, read_rows, render, write_rows
 from gape.experiments.runtime.cost import fitting_settings, load_workload, measure, others, save_workload
 from gape.graph.graph import Graph
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from gape._internal.validation import check_at_least, check_one_of
 from gape.automaton import Automaton
 from gape.encodings.base import NodeEncoding
-from gape.encodings.dense import DenseEncoding
+from gape.encodings.dense import DenseEncoding, DenseReadout
 from gape.encodings.laplacian import Eigenpairs, LaplacianMatrix, LaplacianName
 from gape.encodings.pairs import Pairs
 from gape.graph.batching import Block, blocks, check_memory, scatter_rows
@@ -23,7 +23,6 @@ from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.linalg.eigenpairs import dense_eigenpairs, fix_phases, fix_signs
 from gape.linalg.lanczos import sparse_singular_vectors
-from gape.solvers.solution import ReadoutName
 from gape.solvers.solve import solve
 
 
@@ -181,6 +180,7 @@ def _split(graph: Graph, alone: Tensor) -> list[Graph]:
     return [graph] if len(bounds) <= 2 else [graph.slice(first, last) for first, last in pairwise(bounds)]
 
 
+ProfileReadout = Literal["node", DenseReadout]
 ProfileMatrix = Literal["random_walk", "adjacency"]
 
 
@@ -211,7 +211,7 @@ class WalkProfile(DenseEncoding):
 
     length: int = 4
     matrix: ProfileMatrix = "random_walk"
-    readout: ReadoutName = field(default="node", kw_only=True)
+    readout: ProfileReadout = field(default="node", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

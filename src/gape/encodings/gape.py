@@ -25,8 +25,9 @@ from gape.graph.walk_matrix import MatrixName
 from gape.solvers import LeastSquaresWarning, Solution, Status, solve
 from gape.solvers.certificate import overflowing
 from gape.solvers.equation import check_fit
+from gape.solvers.readouts import ReadoutName
 from gape.solvers.small_graph import SmallGraphSolver
-from gape.solvers.solution import OnSingular, ReadoutName
+from gape.solvers.solution import OnSingular
 
 Transition = Literal["orthogonal", "stochastic"]
 Initial = Literal["normal", "orthogonal", "softmax_states", "softmax_nodes"]

@@ -72,6 +72,27 @@ REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {
     "sa-c": (CycleSpectrum, {}),
     "rw-p": (PathRandomWalk, {}),
 }
+#: What to take an encoding of graphs for, in a line.
+ADVICE = {
+    "gape": "one huge or directed graph; beside features that tell nodes apart",
+    "gape-paper": "to repeat the paper",
+    "gape-rooted": "small graphs that are hard to tell apart; beside rw",
+    "rw": "molecules: the first to try, whitened",
+    "rrwp": "attention over pairs of small graphs",
+    "lape": "communities and long distances; mind the signs",
+    "sa": "the input of spectral attention",
+    "spd": "attention over pairs: distances",
+    "degree": "cheap; beside any other",
+    "ppr": "attention over pairs of directed graphs",
+    "pprp": "molecules; needs no scaling",
+    "heat": "a smooth rw with few columns",
+    "resistance": "attention over pairs: many paths count as near",
+    "electrostatic": "centrality at all ranges in ten columns",
+    "communicability": "closed walks without a length to choose",
+    "svd": "directed graphs: roles as source and target",
+    "magnetic": "directed graphs: positions along flows",
+    "walk-profile": "directed graphs: motifs, nothing to choose",
+}
 
 #: Other names in use for the same encodings.
 ALIASES: Mapping[str, str] = MappingProxyType({"rwse": "rw", "rwpe": "rw", "lappe": "lape"})

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gape._internal.files import replacing
 from gape.encodings import Encoding, Pairs
-from gape.encodings.registry import make, names, settings_of
+from gape.encodings.registry import ADVICE, make, names, settings_of
 from gape.experiments.runtime.cost import WORKLOADS, measure, others, save_workload
 from gape.graph.graph import Graph
 from gape.native import description
@@ -144,29 +144,6 @@ def _succeeds(work: Callable[[], Any]) -> bool:
 _SEQUENCES = ("sinusoidal", "lape-p", "lape-c", "lape-c10k", "sa-c", "rw-p")
 #: The paper's variants of GAPE cost what GAPE costs.
 _VARIANTS = ("gape-star", "gape-star-20", "gape-2star", "gape-2star-20", "gape-2star-max")
-
-#: One line of advice per encoding.
-ADVICE = {
-    "gape": "one huge or directed graph; beside features that tell nodes apart",
-    "gape-paper": "to repeat the paper",
-    "gape-closed": "molecules, with a scale of its own",
-    "gape-rooted": "small graphs that are hard to tell apart; beside rw",
-    "rw": "molecules: the first to try, whitened",
-    "rrwp": "attention over pairs of small graphs",
-    "lape": "communities and long distances; mind the signs",
-    "sa": "the input of spectral attention",
-    "spd": "attention over pairs: distances",
-    "degree": "cheap; beside any other",
-    "ppr": "attention over pairs of directed graphs",
-    "pprp": "molecules; needs no scaling",
-    "heat": "a smooth rw with few columns",
-    "resistance": "attention over pairs: many paths count as near",
-    "electrostatic": "centrality at all ranges in ten columns",
-    "communicability": "closed walks without a length to choose",
-    "svd": "directed graphs: roles as source and target",
-    "magnetic": "directed graphs: positions along flows",
-    "walk-profile": "directed graphs: motifs, nothing to choose",
-}
 
 
 @dataclass(frozen=True)

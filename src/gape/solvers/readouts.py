@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -28,7 +28,13 @@ from gape.solvers.base import Result
 from gape.solvers.certificate import MAX_ROUNDING_RESIDUAL, contracting_power
 from gape.solvers.dense_runs import BlockCertificate, DenseRuns
 from gape.solvers.equation import Equation
-from gape.solvers.solution import OnSingular, SolveReadout
+from gape.solvers.solution import OnSingular
+
+#: Runs of an automaton that are read out: into each node, back to the node where they began, or between all pairs of
+#: nodes.
+ReadoutName = Literal["node", "closed", "pair"]
+#: All readouts of a solve and of a layer: also closed runs in each layer around a root, of rooted automata.
+SolveReadout = Literal[ReadoutName, "rooted"]
 
 # With more powers eigenvectors are cheaper.
 MAX_POWERS = 64

@@ -13,11 +13,6 @@ from torch import Tensor
 
 from gape._internal.warnings import warn_caller
 
-#: Runs of an automaton that are read out: into each node, back to the node where they began, or between all pairs of
-#: nodes.
-ReadoutName = Literal["node", "closed", "pair"]
-#: All readouts of a solve and of a layer: also closed runs in each layer around a root, of rooted automata.
-SolveReadout = Literal["node", "closed", "pair", "rooted"]
 #: Action if the equation has no solution.
 OnSingular = Literal["raise", "least_squares"]
 

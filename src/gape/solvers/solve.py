@@ -22,10 +22,10 @@ from gape.solvers.equation import Equation, as_rhs, check_fit, output_dtype
 from gape.solvers.error_bound import bound_errors
 from gape.solvers.gradient import attach_gradients
 from gape.solvers.kernels import supported
-from gape.solvers.readouts import check_readout, read_out
+from gape.solvers.readouts import SolveReadout, check_readout, read_out
 from gape.solvers.rooted import rooted
 from gape.solvers.singular import resolve_singular
-from gape.solvers.solution import OnSingular, Solution, SolveReadout, Status
+from gape.solvers.solution import OnSingular, Solution, Status
 
 
 def solve(

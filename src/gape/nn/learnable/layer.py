@@ -22,7 +22,7 @@ from gape.nn.learnable.runs import GraphRuns, check_basis
 from gape.nn.scaling import FeatureScaling, Scaling
 from gape.solvers.basis import Basis, enough_vectors, prepare_layer
 from gape.solvers.certificate import lost_rows
-from gape.solvers.solution import SolveReadout
+from gape.solvers.readouts import SolveReadout
 from gape.solvers.solve import solve
 
 #: Settings of layers that did best in our comparison. One feature per run length, each scaled by the training set:

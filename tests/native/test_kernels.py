@@ -10,6 +10,7 @@ import gape
 from gape import native
 from gape.graph.labels import RandomLabels
 from gape.graph.small_graphs import scan
+from gape.graph.spectral_radius import unit_radius
 from gape.graph.walk_matrix import NAMES
 from gape.solvers import Krylov, Series
 from gape.solvers.certificate import STATUSES
@@ -110,6 +111,50 @@ def test_krylov(labels, weighted, matrix):
         assert bool((equation.residual(compiled.weights)[done] <= 1e-11).all())
         # Estimates both, from spaces of different dimensions.
         torch.testing.assert_close(compiled.spectral_radius[done], plain.spectral_radius[done], rtol=0.05, atol=1e-3)
+
+
+@pytest.mark.parametrize("matrix", ["adjacency", "laplacian", "symmetric", "random_walk"])
+@pytest.mark.parametrize("damping", [0.3, 0.9, 0.97, 1.4])
+def test_krylov_finds_the_radius_in_the_space_in_which_it_solves(damping, matrix):
+    """Against PyTorch on the graph whose matrix is divided by dense eigenvalues."""
+    automaton = gape.Automaton.random(5, damping, seed=1)
+    for density in (0.02, 0.3):
+        graph = batch(directed=False, weighted=False, density=density, seed=2)
+        equation = Equation.of(automaton, graph, matrix)
+        compiled = Krylov(tolerance=1e-13).compiled(equation, relative=True)
+        if not equation.walk.nonnegative:
+            assert compiled is None
+            continue
+        with native.switched_off():
+            scaled = unit_radius(graph, matrix)
+            plain = Krylov(tolerance=1e-13).solve(Equation.of(automaton, scaled))
+        done = compiled.status != STATUSES.index(gape.Status.NOT_CONVERGED)
+        assert int(done.sum()) >= 7
+        difference = (compiled.weights - plain.weights)[done[graph.batch]]
+        assert float(difference.abs().max()) <= 1e-11 * float(plain.weights.abs().max())
+        assert torch.equal(compiled.status[done], plain.status[done])
+        assert bool((Equation.of(automaton, scaled).residual(compiled.weights)[done] <= 1e-11).all())
+        expected = plain.spectral_radius[done]
+        torch.testing.assert_close(compiled.spectral_radius[done], expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("states", [2, 9])
+def test_separations_are_those_of_all_eigenvalues(states):
+    """Of the two ends of the spectrum where these decide, of Ritz values in between where they may be nearer."""
+    graph = batch(directed=False, weighted=False, density=0.3, seed=5)
+    for damping in (0.5, 0.9, 1.3):
+        automaton = gape.Automaton.random(states, damping * norm_one(graph, "adjacency"), seed=2)
+        found = Krylov(tolerance=1e-14).compiled(Equation.of(automaton, graph))
+        poles = np.linalg.eigvals(automaton.transition.numpy())
+        for i, matrix in enumerate(graph.walk().dense().numpy()):
+            size = int(graph.sizes[i])
+            if not size or not np.isfinite(float(found.residual[i])):
+                continue
+            values, vectors = np.linalg.eigh(matrix[:size, :size])
+            # Eigenvalues that are not the only ones of their size share one excited direction.
+            excited = values[np.abs(vectors.sum(0)) > 1e-8]
+            least = np.abs(1 - np.multiply.outer(excited, poles)).min() if len(excited) else 1.0
+            assert float(found.separation[i]) == pytest.approx(min(1.0, least), abs=1e-4)
 
 
 def test_krylov_leaves_nearly_singular_equations_to_pytorch():

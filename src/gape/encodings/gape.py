@@ -28,6 +28,7 @@ from gape.solvers.equation import check_fit
 from gape.solvers.readouts import ReadoutName
 from gape.solvers.small_graph import SmallGraphSolver
 from gape.solvers.solution import OnSingular
+from gape.solvers.solve import solve_relative
 
 Transition = Literal["orthogonal", "stochastic"]
 Initial = Literal["normal", "orthogonal", "softmax_states", "softmax_nodes"]
@@ -155,10 +156,12 @@ class GAPE(Encoding):
     def _solve(self, graph: Graph) -> Solution:
         self._warn_if_far_beyond(graph)
         graph, matrix = self.labelled(graph), self.matrix
+        machine = self.automaton.to(graph.device)
         # A walk matrix of radius 1 is not rescaled, so it stays symmetric or similar to a symmetric matrix.
         if self.relative and not has_unit_radius(graph.walk(matrix)):
+            if self.readout == "node" and self.initial != "softmax_nodes":
+                return solve_relative(machine, graph, matrix=matrix, on_singular=self.on_singular, dtype=self.dtype)
             graph, matrix = unit_radius(graph, matrix), "adjacency"
-        machine = self.automaton.to(graph.device)
         if self.initial == "softmax_nodes":
             return self._solve_softmax_nodes(machine, graph, matrix)
         return solve(

@@ -27,8 +27,10 @@ typedef struct {
     double *alpha, *beta;  /* H: diagonal and off-diagonal, [limit]; the last beta is the remainder */
     double *pivot, *tail;  /* Gaussian elimination of I - lambda H, [limit][2][poles] */
     double *y, *moved;     /* coordinates Y and Y mu, [limit][stride of the automaton] */
-    double start, largest;
-    int64_t steps, ended;
+    double start, largest; /* norm of the first vector, largest norm of a product */
+    double factor;         /* on the walk matrix */
+    int64_t steps, built;  /* dimension in use, and dimension that is known */
+    int64_t ended, whole;  /* whether the space in use, and the one that is known, stopped growing */
 } space;
 
 static inline double dot(const double *restrict x, const double *restrict y, int64_t n)
@@ -71,31 +73,46 @@ static inline void apply(const small_graph *g, const double *c, const double *re
         w[i] /= c[i];
 }
 
-/* One step of Lanczos with full reorthogonalisation. */
+/* One more vector: a known one, or by a step of Lanczos with full reorthogonalisation. */
 static void lanczos_step(space *s, const small_graph *g, const double *c, double *along, double *spare)
 {
-    int64_t j = s->steps, stride = g->stride;
-    double *w = s->vectors + (j + 1) * stride;
-    apply(g, c, s->vectors + j * stride, w, spare);
-    double before = sqrt(dot(w, w, stride));
-    s->largest = before > s->largest ? before : s->largest;
-    /* The three-term recurrence, then all vectors: after that as often as much of w cancels. */
-    double alpha = project_out(w, s->vectors, stride, j ? j - 1 : 0, j + 1, along);
-    double size = sqrt(dot(w, w, stride));
-    for (int turn = 0; turn < 3; turn++) {
-        before = size;
-        alpha += project_out(w, s->vectors, stride, 0, j + 1, along);
-        size = sqrt(dot(w, w, stride));
-        if (size >= REORTHOGONALISE_BELOW * before)
-            break;
+    int64_t j = s->steps++, stride = g->stride;
+    if (j == s->built) {
+        double *w = s->vectors + (j + 1) * stride;
+        apply(g, c, s->vectors + j * stride, w, spare);
+        double before = sqrt(dot(w, w, stride));
+        s->largest = before > s->largest ? before : s->largest;
+        /* The three-term recurrence, then all vectors: after that as often as much of w cancels. */
+        double alpha = project_out(w, s->vectors, stride, j ? j - 1 : 0, j + 1, along);
+        double size = sqrt(dot(w, w, stride));
+        for (int turn = 0; turn < 3; turn++) {
+            before = size;
+            alpha += project_out(w, s->vectors, stride, 0, j + 1, along);
+            size = sqrt(dot(w, w, stride));
+            if (size >= REORTHOGONALISE_BELOW * before)
+                break;
+        }
+        s->whole = !(size > BREAKDOWN_RATIO * s->largest);
+        s->alpha[j] = s->factor * alpha;
+        s->beta[j] = s->whole ? 0.0 : s->factor * size;
+        s->built = j + 1;
+        if (!s->whole)
+            for (int64_t i = 0; i < stride; i++)
+                w[i] /= size;
     }
-    s->alpha[j] = alpha;
-    s->steps = j + 1;
-    s->ended = !(size > BREAKDOWN_RATIO * s->largest);
-    s->beta[j] = s->ended ? 0.0 : size;
-    if (!s->ended)
-        for (int64_t i = 0; i < stride; i++)
-            w[i] /= size;
+    s->ended = s->whole && s->steps == s->built;
+}
+
+/* The space of a vector, with which it begins: nothing is known of it yet. */
+static void start_space(space *s, int64_t stride)
+{
+    s->start = sqrt(dot(s->vectors, s->vectors, stride));
+    s->factor = 1.0;
+    s->largest = 0.0;
+    s->steps = s->built = 0;
+    s->ended = s->whole = s->start == 0.0;
+    for (int64_t v = 0; v < stride && !s->ended; v++)
+        s->vectors[v] /= s->start;
 }
 
 /* Eliminate row j of I - lambda H for all poles; returns r |lambda| |y_J|, the largest over the poles. */
@@ -235,11 +252,116 @@ static int ritz_values(double *d, double *e, double *q, int64_t n)
     return 0;
 }
 
+/* The largest eigenvalue of sign H, H of the first n vectors, by Laguerre's method on the characteristic polynomial,
+ * which is monotone from the right of all roots. *last: the last entry of its eigenvector, *first: its first, each if
+ * it is not NULL. */
+static double end_of_spectrum(const space *s, int64_t n, double sign, double *first, double *last)
+{
+    double x = sign * s->alpha[0], left = 0.0;
+    for (int64_t j = 0; j < n; j++) {
+        double right = j < n - 1 ? s->beta[j] : 0.0, bound = sign * s->alpha[j] + left + right;
+        x = bound > x ? bound : x;
+        left = right;
+    }
+    for (int turn = 0; turn < 100; turn++) {
+        /* Pivots of x - sign H and two derivatives; G = sum 1 / (x - theta), K = sum 1 / (x - theta)^2. */
+        double pivot = 0.0, d1 = 0.0, d2 = 0.0, g = 0.0, k = 0.0;
+        int64_t j = 0;
+        for (; j < n; j++) {
+            double square = j ? s->beta[j - 1] * s->beta[j - 1] : 0.0, inverse = j ? 1.0 / pivot : 0.0;
+            double share = square * inverse * inverse;
+            d2 = share * (d2 - 2.0 * d1 * d1 * inverse);
+            d1 = 1.0 + share * d1;
+            pivot = x - sign * s->alpha[j] - square * inverse;
+            if (!(pivot > 0.0))
+                break; /* no longer to the right of the root: rounding lets us go no further */
+            double ratio = d1 / pivot;
+            g += ratio;
+            k += ratio * ratio - d2 / pivot;
+        }
+        if (j < n)
+            break;
+        double root = (double)(n - 1) * ((double)n * k - g * g);
+        double step = (double)n / (g + sqrt(root > 0.0 ? root : 0.0));
+        x -= step;
+        if (!(step > 0x1p-52 * fabs(x)))
+            break;
+    }
+    /* 1 / (last pivot)' is the square of the last entry of the eigenvector; from the other end, of the first. */
+    for (int end = 0; end < 2; end++) {
+        double *entry = end ? first : last, pivot = 0.0, slope = 0.0;
+        for (int64_t i = 0; entry && i < n; i++) {
+            int64_t j = end ? n - 1 - i : i;
+            double beta = i == 0 ? 0.0 : s->beta[end ? j : j - 1], share = i ? beta / pivot : 0.0;
+            slope = 1.0 + share * share * slope;
+            pivot = x - sign * s->alpha[j] - share * beta;
+        }
+        if (entry)
+            *entry = 1.0 / sqrt(slope);
+    }
+    return sign * x;
+}
+
+/* How near is a pole? The least |1 - lambda theta|^2 over the poles lambda and the Ritz values theta that the first
+ * vector excites, at least `excited` in size; *top gets the largest |theta| if it is larger.
+ * d, e, q: memory for all Ritz values, which are needed only where one between the two ends may be the nearest. */
+static double separation_of(const space *s, const automaton *a, double excited, double *top, double *d, double *e,
+                            double *q)
+{
+    double first[2], ends[2], nearest = INFINITY, inside = INFINITY;
+    for (int end = 0; end < 2; end++) {
+        ends[end] = end_of_spectrum(s, s->steps, end ? -1.0 : 1.0, first + end, NULL);
+        *top = fabs(ends[end]) > *top ? fabs(ends[end]) : *top;
+    }
+    for (int64_t p = 0; p < a->poles; p++) {
+        double size = a->re[p] * a->re[p] + a->im[p] * a->im[p];
+        for (int end = 0; end < 2; end++) {
+            double re = 1.0 - ends[end] * a->re[p], im = ends[end] * a->im[p], gap = re * re + im * im;
+            nearest = gap < nearest || gap != gap ? gap : nearest;
+        }
+        if (a->re[p] < size * ends[0] && a->re[p] > size * ends[1])
+            inside = fmin(inside, a->im[p] * a->im[p] / size);
+    }
+    if (inside > nearest && s->start * fmin(first[0], first[1]) > excited)
+        return nearest;
+    memcpy(d, s->alpha, s->steps * sizeof(double));
+    memcpy(e, s->beta, s->steps * sizeof(double));
+    nearest = ritz_values(d, e, q, s->steps) ? 0.0 : INFINITY;
+    for (int64_t j = 0; j < s->steps; j++) {
+        if (!(s->start * fabs(q[j]) > excited))
+            continue;
+        for (int64_t p = 0; p < a->poles; p++) {
+            double re = 1.0 - d[j] * a->re[p], im = d[j] * a->im[p], gap = re * re + im * im;
+            nearest = gap < nearest || gap != gap ? gap : nearest;
+        }
+    }
+    return nearest;
+}
+
+/* Steps of the Lanczos process between two looks at its largest Ritz value. */
+#define STEPS_PER_LOOK 8
+
+/* Build the space up to where its largest Ritz value is the spectral radius of M >= 0, if the space is that of the
+ * vector of ones, to which no nonnegative eigenvector is orthogonal. The residual of the Ritz pair, a bound of the
+ * error, is then at most `tolerance` times the value. NaN if `most` vectors do not bring it there. */
+static double find_radius(space *s, const small_graph *g, const double *c, int64_t most, double tolerance,
+                          double *along, double *spare)
+{
+    double top = 0.0, rest = INFINITY, last = 0.0;
+    while (!(rest <= tolerance * top) && !s->ended && s->steps < most) {
+        for (int look = 0; look < STEPS_PER_LOOK && !s->ended && s->steps < most; look++)
+            lanczos_step(s, g, c, along, spare);
+        top = end_of_spectrum(s, s->steps, 1.0, NULL, &last);
+        rest = s->steps == g->nodes ? 0.0 : s->beta[s->steps - 1] * last;
+    }
+    return rest <= tolerance * top ? top : NAN;
+}
+
 /* Add |c V q| to x, q the eigenvector of H for its largest eigenvalue theta: two steps of inverse iteration. */
 static void add_top_vector(const space *s, const small_graph *g, double theta, double *restrict x,
                            double *restrict pivot, double *restrict q, double *restrict spare)
 {
-    int64_t n = s->steps, stride = g->stride;
+    int64_t n = s->built, stride = g->stride;
     double shift = theta * (1.0 + 1e-14) + 1e-300;
     for (int64_t j = 0; j < n; j++) {
         pivot[j] = shift - s->alpha[j] - (j ? s->beta[j - 1] * s->beta[j - 1] / pivot[j - 1] : 0.0);
@@ -285,6 +407,8 @@ static double collatz(const small_graph *g, const double *x, double *y, double *
  *
  * scale: [nodes], c with diag(1/c) M^T diag(c) symmetric; NULL for ones. label: as in series.c.
  * norm: [graphs], an upper bound of each spectral radius; nonnegative: whether M >= 0.
+ * precision: if it is not 0, M is divided by its spectral radius, found in the same space to that relative precision;
+ * for one label on all nodes and M >= 0. A graph without edges stays as it is.
  *
  * Per graph: the relative residual (infinite if the graph is not certified, and then its rows are not written), the
  * largest Ritz value `radius`, the `separation` of the excited Ritz values from the poles, and the norm `size` of the
@@ -292,8 +416,8 @@ static double collatz(const small_graph *g, const double *x, double *y, double *
  * Collatz's bound proves it. Returns the largest dimension, -1 if there is no memory.
  */
 int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *label, const automaton *a,
-                   const double *scale, int64_t limit, const double *norm, int32_t nonnegative, const double *rhs_norm,
-                   double tolerance, void *out, int32_t single, double *residual, double *radius, double *separation,
+                   const double *scale, int64_t limit, const double *norm, int32_t nonnegative, double precision,
+                   const double *rhs_norm, double tolerance, void *out, int32_t single, double *residual, double *radius, double *separation,
                    double *size)
 {
     small_graph g;
@@ -354,15 +478,25 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
             for (int64_t v = 0; v < n; v++)
                 if ((label ? label[b->ptr[i] + v] : 0) == l)
                     s->vectors[v] = c ? 1.0 / c[v] : 1.0;
-            s->start = sqrt(dot(s->vectors, s->vectors, stride));
-            s->largest = 0.0;
-            s->steps = 0;
-            s->ended = s->start == 0.0;
-            for (int64_t v = 0; v < n && !s->ended; v++)
-                s->vectors[v] /= s->start;
+            start_space(s, stride);
             total += s->start * s->start;
         }
-        double goal = tolerance, found = INFINITY, nearest = INFINITY, top = 0.0, norms = 0.0;
+        double factor = 1.0, goal = tolerance, found = INFINITY, nearest = INFINITY, top = 0.0, norms = 0.0;
+        const double excited = EXCITED_RATIO * sqrt(total);
+        if (precision != 0.0) {
+            double rho = find_radius(spaces, &g, c, most, precision, along, spare);
+            if (!(rho >= 0.0))
+                continue;
+            spaces->factor = factor = rho > 0.0 ? 1.0 / rho : 1.0;
+            for (int64_t j = 0; j < spaces->built; j++) {
+                spaces->alpha[j] *= factor;
+                spaces->beta[j] *= factor;
+            }
+            /* The whole space tells more than the part of it that will be used. */
+            nearest = sqrt(separation_of(spaces, a, excited, &top, d, e, q));
+            goal *= nearest < 1.0 ? nearest : 1.0;
+            spaces->steps = spaces->ended = 0;
+        }
         for (int turn = 0; turn < 8; turn++, goal *= 0.1) {
             int more = 0;
             double inside = 0.0, outside = 0.0;
@@ -385,28 +519,15 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
                 norms += dot(s->y, s->y, s->steps * a->stride);
             }
             found = rhs_norm[i] > 0.0 ? largest_c * (sqrt(inside) + outside) / rhs_norm[i] : 0.0;
-            if (found <= tolerance) {
-                /* How near is a pole? The nearer, the smaller the residual has to be. */
+            if (found <= tolerance && precision == 0.0) {
+                /* The nearer a pole, the smaller the residual has to be. */
                 nearest = INFINITY;
                 top = 0.0;
                 for (int64_t l = 0; l < labels; l++) {
-                    space *s = spaces + l;
-                    if (s->steps == 0)
+                    if (spaces[l].steps == 0)
                         continue;
-                    memcpy(d, s->alpha, s->steps * sizeof(double));
-                    memcpy(e, s->beta, s->steps * sizeof(double));
-                    if (ritz_values(d, e, q, s->steps))
-                        nearest = 0.0;
-                    for (int64_t j = 0; j < s->steps; j++) {
-                        top = fabs(d[j]) > top ? fabs(d[j]) : top;
-                        if (!(s->start * fabs(q[j]) > EXCITED_RATIO * sqrt(total)))
-                            continue;
-                        for (int64_t p = 0; p < a->poles; p++) {
-                            double re = 1.0 - d[j] * a->re[p], im = d[j] * a->im[p];
-                            double gap = re * re + im * im;
-                            nearest = gap < nearest || gap != gap ? gap : nearest;
-                        }
-                    }
+                    double gap = separation_of(spaces + l, a, excited, &top, d, e, q);
+                    nearest = gap < nearest || gap != gap ? gap : nearest;
                 }
                 nearest = sqrt(nearest);
             }
@@ -414,7 +535,7 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
                 break;
         }
         int fine = found <= tolerance && nearest >= MIN_SEPARATION && isfinite(norms);
-        if (fine && a->radius * norm[i] >= 1.0 - SINGULAR_GAP && a->radius * top < 1.0 - SINGULAR_GAP) {
+        if (fine && a->radius * factor * norm[i] >= 1.0 - SINGULAR_GAP && a->radius * top < 1.0 - SINGULAR_GAP) {
             fine = 0;
             if (nonnegative) {
                 memset(x, 0, stride * sizeof(double));
@@ -423,7 +544,7 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
                         add_top_vector(spaces + l, &g, top, x, d, q, spare);
                 for (int64_t v = 0; c && v < n; v++)
                     x[v] *= c[v];
-                fine = a->radius * collatz(&g, x, y, extra, spare) < 1.0 - SINGULAR_GAP;
+                fine = a->radius * factor * collatz(&g, x, y, extra, spare) < 1.0 - SINGULAR_GAP;
             }
         }
         if (!fine)
@@ -448,14 +569,8 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
     return most_steps;
 }
 
-/* Steps of the Lanczos process between two looks at its Ritz values. */
-#define STEPS_PER_LOOK 8
-
-/* The spectral radius of M >= 0 for graphs first to last - 1, of those that are chosen: the largest Ritz value of a
- * Krylov space of the vector of ones, to which no nonnegative eigenvector is orthogonal.
- *
- * scale: as above. The residual of the Ritz pair, a bound of the error, is at most `tolerance` times the value; NaN if
- * `limit` steps do not bring it there. Returns -1 if there is no memory.
+/* The spectral radius of M >= 0 for graphs first to last - 1, of those that are chosen, by find_radius in spaces of at
+ * most `limit` vectors; NaN where it fails. scale: as above. Returns -1 if there is no memory.
  */
 int KERNEL(radius)(const batch *b, int64_t first, int64_t last, const double *scale, int64_t limit, double tolerance,
                    double *radius)
@@ -476,9 +591,7 @@ int KERNEL(radius)(const batch *b, int64_t first, int64_t last, const double *sc
     s.vectors = piece(&at, (limit + 1) * column * sizeof(double));
     s.alpha = piece(&at, (limit + 1) * sizeof(double));
     s.beta = piece(&at, (limit + 1) * sizeof(double));
-    double *d = piece(&at, (limit + 1) * sizeof(double)), *e = piece(&at, (limit + 1) * sizeof(double));
-    double *q = piece(&at, (limit + 1) * sizeof(double)), *along = piece(&at, (limit + 1) * sizeof(double));
-    double *spare = piece(&at, column * sizeof(double));
+    double *along = piece(&at, (limit + 1) * sizeof(double)), *spare = piece(&at, column * sizeof(double));
     for (int64_t i = first; i < last; i++) {
         if (b->chosen && !b->chosen[i])
             continue;
@@ -491,30 +604,8 @@ int KERNEL(radius)(const batch *b, int64_t first, int64_t last, const double *sc
         memset(s.vectors, 0, g.stride * sizeof(double));
         for (int64_t v = 0; v < n; v++)
             s.vectors[v] = c ? 1.0 / c[v] : 1.0;
-        double start = sqrt(dot(s.vectors, s.vectors, g.stride));
-        for (int64_t v = 0; v < n; v++)
-            s.vectors[v] /= start;
-        s.largest = 0.0;
-        s.steps = s.ended = 0;
-        double top = 0.0, rest = INFINITY;
-        while (!(rest <= tolerance * top) && !s.ended && s.steps < most) {
-            for (int look = 0; look < STEPS_PER_LOOK && !s.ended && s.steps < most; look++)
-                lanczos_step(&s, &g, c, along, spare);
-            /* Of H in reverse order, whose eigenvectors begin with the last entries of those of H. */
-            int64_t k = s.steps;
-            for (int64_t j = 0; j < k; j++) {
-                d[j] = s.alpha[k - 1 - j];
-                e[j] = j < k - 1 ? s.beta[k - 2 - j] : 0.0;
-            }
-            if (ritz_values(d, e, q, k))
-                break;
-            int64_t largest = 0;
-            for (int64_t j = 1; j < k; j++)
-                largest = d[j] > d[largest] ? j : largest;
-            top = d[largest];
-            rest = k == n ? 0.0 : s.beta[k - 1] * fabs(q[largest]);
-        }
-        radius[i] = rest <= tolerance * top ? top : NAN;
+        start_space(&s, g.stride);
+        radius[i] = find_radius(&s, &g, c, most, tolerance, along, spare);
     }
     free(memory);
     free(g.memory);

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gape.graph.small_graphs import SmallGraphs, address
+from gape.graph.spectral_radius import RITZ_TOLERANCE
 from gape.native import kernel as find_kernel
 from gape.native import library
 from gape.solvers.equation import Equation
@@ -132,13 +133,19 @@ class Galerkin(NamedTuple):
 
 
 _KRYLOV = (
-    *(c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_int32),
+    *(c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_int32, c_double),
     *(c_void_p, c_double, c_void_p, c_int32, c_void_p, c_void_p, c_void_p, c_void_p),
 )
 
 
 def galerkin(
-    equation: Equation, poles: Tensor, parts: Tensor, limit: int, tolerance: float, chosen: Tensor | None
+    equation: Equation,
+    poles: Tensor,
+    parts: Tensor,
+    limit: int,
+    tolerance: float,
+    chosen: Tensor | None,
+    relative: bool = False,
 ) -> Galerkin:
     """Solve the chosen graphs in Krylov spaces by the Lanczos process.
 
@@ -149,6 +156,8 @@ def galerkin(
         limit: largest dimension of a space.
         tolerance: relative residual at which a graph is done.
         chosen: ``[graphs]``, which graphs; all if ``None``.
+        relative: divide the matrix of each graph by its spectral radius, found in the same space; for one label and
+            nonnegative matrices.
     """
     kernel = find_kernel("krylov", *_KRYLOV)
     assert kernel is not None
@@ -166,7 +175,14 @@ def galerkin(
     steps = graphs.run(
         kernel,
         *(address(graphs.label), ctypes.addressof(automaton), address(similarity), limit, norm.data_ptr()),
-        *(walk.nonnegative, rhs_norm.data_ptr(), tolerance, weights.data_ptr(), weights.dtype == torch.float32),
+        *(
+            walk.nonnegative,
+            RITZ_TOLERANCE if relative else 0.0,
+            rhs_norm.data_ptr(),
+            tolerance,
+            weights.data_ptr(),
+            weights.dtype == torch.float32,
+        ),
         *(x.data_ptr() for x in found),
     )
     residual, radius, separation, size = found

@@ -94,13 +94,17 @@ class Krylov(Solver):
             # The test treats μ as normal; where it is not, ask for a smaller residual.
             goal *= 1e-2
 
-    def compiled(self, equation: Equation, chosen: Tensor | None = None) -> Result | None:
+    def compiled(self, equation: Equation, chosen: Tensor | None = None, *, relative: bool = False) -> Result | None:
+        """Solve by the kernel; ``relative`` divides the matrix of each graph by its spectral radius first."""
         if equation.walk.similarity is None:
+            return None
+        if relative and (equation.labels is not None or not equation.walk.nonnegative):
             return None
         diagonal = _partial_fractions(equation)
         if diagonal is None or not equation.reliable_poles:
             return None
-        found = galerkin(equation, *diagonal, min(self.max_steps, MAX_KERNEL_STEPS), self.tolerance, chosen)
+        limit = min(self.max_steps, MAX_KERNEL_STEPS)
+        found = galerkin(equation, *diagonal, limit, self.tolerance, chosen, relative)
         certified = torch.isfinite(found.residual)
         graph_radius = torch.where(certified, found.radius, 0.0)
         radius = equation.transition_radius * graph_radius

@@ -14,6 +14,7 @@ from gape._internal.validation import check_at_least
 from gape.automaton import Automaton, RootedAutomaton
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
+from gape.graph.spectral_radius import unit_radius
 from gape.solvers.auto import Auto
 from gape.solvers.base import Result, Solver, per_graph
 from gape.solvers.basis import Basis
@@ -22,6 +23,7 @@ from gape.solvers.equation import Equation, as_rhs, check_fit, output_dtype
 from gape.solvers.error_bound import bound_errors
 from gape.solvers.gradient import attach_gradients
 from gape.solvers.kernels import supported
+from gape.solvers.krylov import Krylov
 from gape.solvers.readouts import SolveReadout, check_readout, read_out
 from gape.solvers.rooted import rooted
 from gape.solvers.singular import resolve_singular
@@ -167,13 +169,34 @@ def _parts(
     ]
 
 
-def _solve_compiled(whole: _Part) -> Result | None:
+def solve_relative(
+    automaton: Automaton, graph: Graph, *, matrix: str, on_singular: OnSingular, dtype: torch.dtype
+) -> Solution:
+    """Sum the runs on walk matrices divided by their spectral radius, or by 1 where that is 0: ``[n, k]``.
+
+    The same as :func:`solve` on :func:`unit_radius` of the graph, but kernels find the radius in the space in which
+    they solve. Without gradients.
+    """
+    with torch.inference_mode(False), torch.no_grad():
+        check_fit(automaton, graph)
+        weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype, device=graph.device)
+        with one_torch_thread():
+            whole = _Part(automaton, graph, matrix, Auto(), None, dtype, weights)
+            compiled = _solve_compiled(whole, relative=True)
+    if compiled is not None:
+        return _collect(weights, [compiled], on_singular).checked()
+    return solve(automaton, unit_radius(graph, matrix), on_singular=on_singular, dtype=dtype)
+
+
+def _solve_compiled(whole: _Part, relative: bool = False) -> Result | None:
     """Solve all graphs by compiled kernels, and those that they do not certify by PyTorch; ``None`` if that is all."""
     equation = Equation.of(whole.automaton, whole.graph, whole.matrix, rhs=whole.rhs, dtype=whole.dtype, out=whole.out)
     if not whole.graph.num_nodes or not supported(equation) or not equation.finite:
         return None
     whole.solver.check(equation)
-    result = whole.solver.compiled(equation)
+    result = (
+        Krylov(equation.tolerance).compiled(equation, relative=True) if relative else whole.solver.compiled(equation)
+    )
     left = None if result is None else result.has_status(Status.NOT_CONVERGED).nonzero().flatten()
     if result is None or left is None or len(left) == equation.num_graphs:
         return None
@@ -182,9 +205,11 @@ def _solve_compiled(whole: _Part) -> Result | None:
     if result.weights is not whole.out:
         whole.out.copy_(result.weights)
     if len(left):
-        some, rows = whole.graph.select(left), whole.graph.nodes_of(left)
+        some, rows, matrix = whole.graph.select(left), whole.graph.nodes_of(left), whole.matrix
+        if relative:
+            some, matrix = unit_radius(some, matrix), "adjacency"
         out = whole.out.new_empty(len(rows), whole.out.shape[1])
-        parts = _parts(whole.automaton, some, whole.matrix, whole.solver, None, None, whole.dtype, out)
+        parts = _parts(whole.automaton, some, matrix, whole.solver, None, None, whole.dtype, out)
         found, graphs = map_threads(_solve_part, parts), [part.graph.num_graphs for part in parts]
         for chosen, part in zip(torch.split(left, graphs), found, strict=True):
             result.update(chosen, part)

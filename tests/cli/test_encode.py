@@ -18,6 +18,7 @@ import gape
 from gape.cli import main
 from gape.encodings import GAPE, RandomWalk, names
 from gape.encodings.store import Store
+from tests.command import run
 
 FRIENDS = "source,target,weight,graph\nann,bob,2,work\nbob,cid,1,home\ncid,bob,3,work\nann,cid,0.5,home\n"
 
@@ -31,15 +32,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(work)
     (work / "friends.csv").write_text(FRIENDS)
     return work
-
-
-def run(capsys, *words, code=0):
-    """Standard output and standard error of `gape encode`."""
-    with pytest.raises(SystemExit) as exit_:
-        main(["encode", *map(str, words)])
-    out, err = capsys.readouterr()
-    assert (exit_.value.code or 0) == code, err
-    return out, err
 
 
 def by_hand():

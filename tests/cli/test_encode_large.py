@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gape
-from gape.cli import main
 from gape.encodings import GAPE
+from tests.command import run
 
 
 @pytest.fixture
@@ -14,14 +14,6 @@ def folder(tmp_path, monkeypatch):
     rows = np.random.default_rng(0).integers(0, 50, (200, 2)) * 2
     np.savetxt(tmp_path / "web.txt", rows, fmt="%d", delimiter="\t", header="FromNodeId\tToNodeId")
     return tmp_path
-
-
-def run(capsys, *words, code=0):
-    with pytest.raises(SystemExit) as exit_:
-        main(["encode", *map(str, words)])
-    out, err = capsys.readouterr()
-    assert (exit_.value.code or 0) == code, err
-    return out, err
 
 
 def test_rows_are_those_in_memory(capsys, folder):

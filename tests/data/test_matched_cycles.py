@@ -166,7 +166,7 @@ def test_same_seed_same_graphs(variant: str) -> None:
     ],
 )
 def test_graphs_are_those_of_the_collected_results(settings: Cycles | CyclesV, digest: str) -> None:
-    graphs = settings._generate()
+    graphs = settings.generate()
     arrays = (graphs.node_ptr, graphs.edge_ptr, graphs.edges.astype(np.int64), graphs.y)
     assert hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()[:16] == digest
 

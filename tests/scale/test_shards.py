@@ -24,13 +24,13 @@ from hypothesis import strategies as st
 
 from gape._internal import executors
 from gape._internal.executors import MAX_ATTEMPTS, ProcessPool
-from gape.cli import main
 from gape.encodings import GAPE, NodeEncoding
 from gape.io.blocks import GraphTable
 from gape.io.edge_list import Columns
 from gape.io.write import ParquetBlocks
 from gape.scale import Reading, ShardsFailed, encode_shards
 from gape.scale.manifest import LOG, MANIFEST
+from tests.command import run as command
 
 SMILES = ["CCO", "c1ccccc1", "CC(C)C", "O", "C1CC1", "N#N", "CCC"]
 ENCODING = GAPE(states=3, seed=1)
@@ -334,14 +334,6 @@ def test_invalid_calls_are_refused_before_anything_is_made(tmp_path, source, opt
     with pytest.raises((ValueError, OSError), match=said):
         encode(options.pop("source", source), tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
-
-
-def command(capsys, *words, code=0):
-    with pytest.raises(SystemExit) as exit_:
-        main(["encode", *map(str, words)])
-    out, err = capsys.readouterr()
-    assert (exit_.value.code or 0) == code, err
-    return out, err
 
 
 def test_the_command_encodes_files_of_many_kinds_into_a_folder(capsys, tmp_path, source):

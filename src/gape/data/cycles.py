@@ -2,14 +2,13 @@
 
 import heapq
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from gape.data.dataset import GraphDataset, Split, Task
+from gape.data.dataset import Task
 from gape.data.flat import Array, FlatGraphs
-from gape.data.generation import cached, check_even, shuffled_pairs
+from gape.data.generation import PairedGraphs, check_even, shuffled_pairs
 
 CYCLE_NODES = 6  # length of the cycle to detect
 MIN_NODES, MAX_NODES = 37, 65  # other draws are rejected; of disjointness graphs, one in ten thousand
@@ -183,7 +182,7 @@ def _forest(generator: np.random.Generator, roots: Array, children: Array) -> Ar
 
 
 @dataclass(frozen=True)
-class Cycles:
+class Cycles(PairedGraphs):
     """Detect a 6-cycle. A reconstruction: neither the original file nor its generator is available.
 
     The original was made by A. Loukas and used by Vignac et al. (2020). What is known of it (sizes, numbers of edges,
@@ -214,6 +213,7 @@ class Cycles:
     test: int = 10_000
     seed: int = 0
 
+    ORIGIN: ClassVar[str] = "generated (a reconstruction)"
     TASK: ClassVar[Task] = Task("cycles", level="graph", metric="accuracy", num_classes=2)
 
     def __post_init__(self) -> None:
@@ -221,13 +221,7 @@ class Cycles:
             raise ValueError(f"variant must be 'disjointness' or 'matched', got {self.variant!r}")
         check_even(self.train, self.val, self.test)
 
-    def build(self, data_dir: str | Path | None = None, *, cache: bool = True) -> GraphDataset:
-        """Generate the graphs, or read them from the cache. ``data_dir`` is not used."""
-        graphs = cached(self, self._generate) if cache else self._generate()
-        split = Split.contiguous(self.train, self.val, self.test)
-        return GraphDataset(graphs, self.TASK, [split], f"generated (a reconstruction): {self!r}")
-
-    def _generate(self) -> FlatGraphs:
+    def generate(self) -> FlatGraphs:
         matched = self.variant == "matched"
         generator = np.random.default_rng([self.seed, 0xC7 if matched else 0xC6])
 
@@ -236,4 +230,4 @@ class Cycles:
                 return list(draw_disjointness_pair(generator))
             return [(len(edges), edges) for edges in draw_matched_pair(generator)]  # as many nodes as edges
 
-        return shuffled_pairs(generator, draw, (self.train + self.val + self.test) // 2)
+        return shuffled_pairs(generator, draw, self.pairs)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -12,9 +11,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from gape.data.cycles import CYCLE_NODES, draw_disjointness_pair, draw_matched_pair
-from gape.data.dataset import GraphDataset, Split, Task
+from gape.data.dataset import Task
 from gape.data.flat import Array, FlatGraphs
-from gape.data.generation import cached, check_even, shuffled_pairs
+from gape.data.generation import PairedGraphs, check_even, shuffled_pairs
 
 Variant = Literal["clean", "released", "matched", "matched-released"]
 LOW, HIGH = 0, 8  # range of added nodes per cycle in the released script, without HIGH
@@ -211,7 +210,7 @@ def _matched_released(generator: np.random.Generator) -> list[tuple[int, Array]]
 
 
 @dataclass(frozen=True)
-class CyclesV:
+class CyclesV(PairedGraphs):
     """Detect a cycle of 6 to 13 nodes in graphs made from CYCLES.
 
     Args:
@@ -246,6 +245,7 @@ class CyclesV:
     test: int = 10_000
     seed: int = 0
 
+    ORIGIN: ClassVar[str] = "generated (a reconstruction)"
     TASK: ClassVar[Task] = Task("cycles-v", level="graph", metric="accuracy", num_classes=2)
 
     def __post_init__(self) -> None:
@@ -260,14 +260,8 @@ class CyclesV:
             )
         check_even(self.train, self.val, self.test)
 
-    def build(self, data_dir: str | Path | None = None, *, cache: bool = True) -> GraphDataset:
-        """Generate the graphs, or read them from the cache. ``data_dir`` is not used."""
-        graphs = cached(self, self._generate) if cache else self._generate()
-        split = Split.contiguous(self.train, self.val, self.test)
-        return GraphDataset(graphs, self.TASK, [split], f"generated (a reconstruction): {self!r}")
-
-    def _generate(self) -> FlatGraphs:
-        pairs = (self.train + self.val + self.test) // 2
+    def generate(self) -> FlatGraphs:
+        pairs = self.pairs
         if self.variant.startswith("matched"):
             generator = np.random.default_rng([self.seed, 0xC7, 0xF])
             draw = partial(_matched if self.variant == "matched" else _matched_released, generator)

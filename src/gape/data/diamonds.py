@@ -1,15 +1,14 @@
 """DIAMONDS: detect two directed paths of two steps between the same nodes, in graphs that look alike locally."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
 from gape._internal.validation import check_one_of
-from gape.data.dataset import GraphDataset, Split, Task
+from gape.data.dataset import Task
 from gape.data.flat import Array, FlatGraphs
-from gape.data.generation import cached, check_even, shuffled_pairs
+from gape.data.generation import PairedGraphs, check_even, shuffled_pairs
 
 Edges = Literal["directed", "both", "undirected"]
 
@@ -60,7 +59,7 @@ def draw_pair(generator: np.random.Generator) -> tuple[int, Array, Array]:
 
 
 @dataclass(frozen=True)
-class Diamonds:
+class Diamonds(PairedGraphs):
     """Detect a diamond: two directed paths of two steps from one node to another. Not in the paper.
 
     Graphs are acyclic, so no walk returns and the return probabilities of RW are all zero. Graphs of a pair, with
@@ -92,13 +91,11 @@ class Diamonds:
         check_one_of(get_args(Edges), edges=self.edges)
         check_even(self.train, self.val, self.test)
 
-    def build(self, data_dir: str | Path | None = None, *, cache: bool = True) -> GraphDataset:
-        """Generate the graphs, or read them from the cache. ``data_dir`` is not used."""
-        graphs = cached(self, self._generate) if cache else self._generate()
-        split = Split.contiguous(self.train, self.val, self.test)
-        return GraphDataset(graphs, self.TASK, [split], f"generated: {self!r}", directed=self.edges != "undirected")
+    @property
+    def directed(self) -> bool:
+        return self.edges != "undirected"
 
-    def _generate(self) -> FlatGraphs:
+    def generate(self) -> FlatGraphs:
         generator = np.random.default_rng([self.seed, 0xD1])
 
         def draw() -> list[tuple[int, Array]]:
@@ -107,7 +104,7 @@ class Diamonds:
                 pair = [np.concatenate([edges, edges[:, ::-1]]) for edges in pair]
             return [(nodes, edges) for edges in pair]
 
-        graphs = shuffled_pairs(generator, draw, (self.train + self.val + self.test) // 2)
+        graphs = shuffled_pairs(generator, draw, self.pairs)
         if self.edges != "both":
             return graphs
         types = [np.repeat([0, 1], count // 2) for count in graphs.edge_counts]

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from gape.data.dataset import GraphDataset, Split, Task
+from gape.data.dataset import Task
 from gape.data.flat import Array, FlatGraphs
-from gape.data.generation import cached, check_even, shuffled_pairs
+from gape.data.generation import PairedGraphs, check_even, shuffled_pairs
 
 CYCLE_NODES = 4  # length of the cycle to detect
 MIN_NODES, MAX_NODES = 12, 20
@@ -51,7 +50,7 @@ def draw_pair(generator: np.random.Generator) -> tuple[int, Array, Array]:
 
 
 @dataclass(frozen=True)
-class DirectedCycles:
+class DirectedCycles(PairedGraphs):
     """Detect a directed 4-cycle. Not in the paper, which has no task on directed graphs.
 
     Graphs come in pairs, with a 4-cycle and without, that differ only in the directions of some edges: each node has
@@ -88,17 +87,15 @@ class DirectedCycles:
     def __post_init__(self) -> None:
         check_even(self.train, self.val, self.test)
 
-    def build(self, data_dir: str | Path | None = None, *, cache: bool = True) -> GraphDataset:
-        """Generate the graphs, or read them from the cache. ``data_dir`` is not used."""
-        graphs = cached(self, self._generate) if cache else self._generate()
-        split = Split.contiguous(self.train, self.val, self.test)
-        return GraphDataset(graphs, self.TASK, [split], f"generated: {self!r}", directed=not self.symmetrized)
+    @property
+    def directed(self) -> bool:
+        return not self.symmetrized
 
-    def _generate(self) -> FlatGraphs:
+    def generate(self) -> FlatGraphs:
         generator = np.random.default_rng([self.seed, 0xD4])
 
         def draw() -> list[tuple[int, Array]]:
             nodes, *pair = draw_pair(generator)
             return [(nodes, edges) for edges in pair]
 
-        return shuffled_pairs(generator, draw, (self.train + self.val + self.test) // 2)
+        return shuffled_pairs(generator, draw, self.pairs)

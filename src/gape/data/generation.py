@@ -5,16 +5,18 @@ import hashlib
 import multiprocessing
 import shutil
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from gape._internal.files import cache_folder, file_lock, replacing
+from gape.data.dataset import GraphDataset, Split, Task
 from gape.data.flat import Array, FlatGraphs
 
 Piece = TypeVar("Piece")
@@ -29,6 +31,39 @@ def check_even(train: int, val: int, test: int) -> None:
     for name, count in (("train", train), ("val", val), ("test", test)):
         if count < 2 or count % 2:
             raise ValueError(f"{name} must be an even number of graphs (they come in pairs), got {count}")
+
+
+class PairedGraphs(ABC):
+    """Base of datasets that are generated in pairs of a graph of class 1 and one of class 0.
+
+    Subclasses are frozen dataclasses whose settings include the numbers of graphs ``train``, ``val`` and ``test``.
+    """
+
+    train: int
+    val: int
+    test: int
+    TASK: ClassVar[Task]
+    #: How the graphs came about, for their provenance.
+    ORIGIN: ClassVar[str] = "generated"
+
+    @abstractmethod
+    def generate(self) -> FlatGraphs:
+        """Generate :attr:`pairs` pairs, those for training first, then those for validation and testing."""
+
+    @property
+    def directed(self) -> bool:
+        return False
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of all three parts."""
+        return (self.train + self.val + self.test) // 2
+
+    def build(self, data_dir: str | Path | None = None, *, cache: bool = True) -> GraphDataset:
+        """Generate the graphs, or read them from the cache. ``data_dir`` is not used."""
+        graphs = cached(self, self.generate) if cache else self.generate()
+        split = Split.contiguous(self.train, self.val, self.test)
+        return GraphDataset(graphs, self.TASK, [split], f"{self.ORIGIN}: {self!r}", directed=self.directed)
 
 
 def shuffled_pairs(

@@ -1,14 +1,13 @@
 """TYPED-WALKS: detect a closed walk whose edge types spell a word, in graphs that differ only in the types of edges."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from gape.data.dataset import GraphDataset, Split, Task
+from gape.data.dataset import Task
 from gape.data.flat import Array, FlatGraphs
-from gape.data.generation import cached, check_even, shuffled_pairs
+from gape.data.generation import PairedGraphs, check_even, shuffled_pairs
 
 TYPES = "abc"  # letters of edge types 0, 1, 2
 MIN_NODES, MAX_NODES = 16, 24
@@ -63,7 +62,7 @@ def draw_pair(generator: np.random.Generator, word: str) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class TypedWalks:
+class TypedWalks(PairedGraphs):
     """Detect a closed walk whose edge types spell a word. Not in the paper, whose automata do not read edge types.
 
     Graphs come in pairs that differ only in the types of their edges. Every node has one edge of each of three types,
@@ -105,13 +104,7 @@ class TypedWalks:
         if len(self.word) < 4 or len(set(self.word)) < 2:
             raise ValueError(f"word must have at least 4 letters, got {self.word!r}")
 
-    def build(self, data_dir: str | Path | None = None, *, cache: bool = True) -> GraphDataset:
-        """Generate the graphs, or read them from the cache. ``data_dir`` is not used."""
-        graphs = cached(self, self._generate) if cache else self._generate()
-        split = Split.contiguous(self.train, self.val, self.test)
-        return GraphDataset(graphs, self.TASK, [split], f"generated: {self!r}")
-
-    def _generate(self) -> FlatGraphs:
+    def generate(self) -> FlatGraphs:
         generator = np.random.default_rng([self.seed, 0x7E])
         types: list[Array] = []
 
@@ -123,5 +116,5 @@ class TypedWalks:
                 pair.append((neighbours.shape[1], np.stack([node, neighbours[kind, node]], axis=1)))
             return pair
 
-        graphs = shuffled_pairs(generator, draw, (self.train + self.val + self.test) // 2)
+        graphs = shuffled_pairs(generator, draw, self.pairs)
         return replace(graphs, edge_attr=np.concatenate(types))

@@ -24,8 +24,9 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="TASK",
-            help="Datasets: cycles, csl, planar and others, which are generated, or zinc, pcqm4mv2 and others, which "
-            "need --data-dir. A wrong name lists all.",
+            help="cycles, cycles-v, csl, zinc, planar, pattern, cluster, pcqm4mv2, qm9-20k, directed-cycles, "
+            "typed-walks, diamonds. "
+            "The generated ones need no data.",
         ),
     ] = None,
     encoding: Annotated[

@@ -13,8 +13,8 @@ import typer
 
 from gape.cli.options import complete_encoding, option_name
 
-_LARGE = "One graph larger than memory"
-_MANY = "Many files, or many graphs"
+_LARGE_PANEL = "One graph larger than memory"
+_MANY_PANEL = "Many files, or many graphs"
 
 
 class Precision(Enum):
@@ -80,11 +80,11 @@ def encode(
         typer.Option(
             metavar="FOLDER",
             help="Sort the edges into this folder and encode them there. Resumes; several processes by torchrun.",
-            rich_help_panel=_LARGE,
+            rich_help_panel=_LARGE_PANEL,
         ),
     ] = None,
     vectors: Annotated[
-        Precision, typer.Option(help="Walk counts; float32 halves the memory.", rich_help_panel=_LARGE)
+        Precision, typer.Option(help="Walk counts; float32 halves the memory.", rich_help_panel=_LARGE_PANEL)
     ] = Precision.float64,
     workers: Annotated[
         int | None,
@@ -93,7 +93,7 @@ def encode(
             metavar="N",
             help="Encode files and folders shard by shard in N processes (0: in this one); --output is a folder. "
             "Default: one per processor. Resumes.",
-            rich_help_panel=_MANY,
+            rich_help_panel=_MANY_PANEL,
         ),
     ] = None,
     scheduler: Annotated[
@@ -101,13 +101,13 @@ def encode(
         typer.Option(
             metavar="ADDRESS",
             help="Encode shards on the workers of a Dask scheduler: tcp://HOST:8786.",
-            rich_help_panel=_MANY,
+            rich_help_panel=_MANY_PANEL,
         ),
     ] = None,
     text_names: Annotated[
         bool,
         typer.Option(
-            "--text-names", help="Write names as text, also where they are whole numbers.", rich_help_panel=_MANY
+            "--text-names", help="Write names as text, also where they are whole numbers.", rich_help_panel=_MANY_PANEL
         ),
     ] = False,
 ) -> None:

@@ -22,8 +22,8 @@ from gape.experiments.runtime.workloads import SIZES, Workload, workload
 from gape.graph.graph import Graph
 
 #: Graph sets by name: the three of the runtime table and two large directed graphs.
-LARGE = {"citations": "cit-HepPh", "web": "web-NotreDame"}
-WORKLOADS = ("ZINC", "CYCLES", "PATTERN", *LARGE)
+LARGE_GRAPHS = {"citations": "cit-HepPh", "web": "web-NotreDame"}
+WORKLOADS = ("ZINC", "CYCLES", "PATTERN", *LARGE_GRAPHS)
 #: PATTERN with fewer graphs than the runtime table has.
 _GRAPHS = {"PATTERN": 3000}
 _REPEATS, _ENOUGH_SECONDS = 3, 5.0
@@ -47,7 +47,7 @@ class Cost:
 def save_workload(name: str, folder: Path, data_dir: Path | None, share: float = 1.0) -> tuple[Path, str]:
     """Write the graphs of a workload to a file, for the processes that encode them; return it and their origin."""
     path = folder / f"{name}.npz"
-    if name in LARGE:
+    if name in LARGE_GRAPHS:
         graph, origin = _large(name, data_dir, share)
     else:
         count = max(20, int(_GRAPHS.get(name, SIZES[name]) * share))
@@ -70,12 +70,12 @@ def _large(name: str, data_dir: Path | None, share: float) -> tuple[Graph, str]:
     from gape.data.raw_files import data_folder
 
     folder = data_folder(data_dir)
-    path = None if folder is None else folder / "large" / f"{LARGE[name]}.npz"
+    path = None if folder is None else folder / "large" / f"{LARGE_GRAPHS[name]}.npz"
     if path is not None and path.is_file() and share == 1.0:
         with np.load(path, allow_pickle=False) as arrays:
             indptr, target = arrays["indptr"].astype(np.int64), arrays["indices"].astype(np.int64)
         source = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        return Graph(torch.from_numpy(np.stack([source, target])), len(indptr) - 1), LARGE[name]
+        return Graph(torch.from_numpy(np.stack([source, target])), len(indptr) - 1), LARGE_GRAPHS[name]
     nodes, edges = (34_546, 421_578) if name == "citations" else (325_729, 1_497_134)
     nodes, edges = max(50, int(nodes * share)), max(200, int(edges * share))
     draw = np.random.default_rng(0)
@@ -122,7 +122,7 @@ def others(name: str, work: str, path: Path) -> dict[str, Any] | None:
 
     # The runtime table's GAPE is the paper's.
     of_name = {("gape-paper" if one.encoding == "gape" else one.encoding): one for one in reversed(comparisons((32,)))}
-    if name not in of_name or work in LARGE:
+    if name not in of_name or work in LARGE_GRAPHS:
         return None
     graph, baseline = load_workload(path), of_name[name].baseline
     graphs = Workload(work, "", graph.edge_index, graph.num_nodes, graph.ptr)

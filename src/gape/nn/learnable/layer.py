@@ -130,7 +130,8 @@ class GAPE(nn.Module):
         seed = int(torch.randint(2**31, ())) if seed is None else seed
         self.machine: LearnableAutomaton | RootedAutomata
         if readout == "rooted":
-            _check_rooted(length, transition, transition_by, labels, edge_types, matrix, damping, final, learn)
+            walk = {"transition": transition, "transition_by": transition_by, "matrix": matrix, "final": final}
+            _check_rooted(length, damping, learn, **walk, labels=labels, edge_types=edge_types)
             self.machine = RootedAutomata(states, layers, damping=damping, seed=seed)
         elif layers != 3 or radius is not None:
             raise ValueError(f"layers and radius are for readout='rooted', got layers={layers} and radius={radius}")
@@ -421,17 +422,7 @@ def _check_settings(
         )
 
 
-def _check_rooted(
-    length: int | None,
-    transition: str,
-    transition_by: str,
-    labels: int,
-    edge_types: int,
-    matrix: str,
-    damping: float,
-    final: bool,
-    learn: bool,
-) -> None:
+def _check_rooted(length: int | None, damping: float, learn: bool, **others: Any) -> None:
     """Validate settings of rooted runs."""
     plain = {
         "transition": "dense",
@@ -441,15 +432,7 @@ def _check_rooted(
         "matrix": "adjacency",
         "final": False,
     }
-    got = {
-        "transition": transition,
-        "transition_by": transition_by,
-        "labels": labels,
-        "edge_types": edge_types,
-        "matrix": matrix,
-        "final": final,
-    }
-    for name, value in got.items():
+    for name, value in others.items():
         if value != plain[name]:
             raise ValueError(f"rooted runs have {name}={plain[name]!r}, got {value!r}; leave it out")
     if damping >= 1:

@@ -3,17 +3,21 @@
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from pyarrow import parquet
 from torch_geometric.data import Batch
 from torch_geometric.datasets import FakeDataset
 from torch_geometric.loader import DataLoader
 
 import gape
+from gape.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 if not (ROOT / "docs" / "tables.py").exists():
@@ -89,7 +93,7 @@ def test_code_of_a_page_runs(page):
     exec(compile(script, f"{page}.md", "exec"), {"__name__": page})
 
 
-@pytest.mark.parametrize("page", ["learnable", "encodings", "explorer"])
+@pytest.mark.parametrize("page", ["learnable", "encodings", "explorer", "ablations"])
 def test_code_of_a_page_runs_in_a_model(page, tmp_path, monkeypatch):
     """These pages show lines of a user's program; here are the names that it has."""
     monkeypatch.chdir(tmp_path)
@@ -108,11 +112,72 @@ def test_code_of_a_page_runs_in_a_model(page, tmp_path, monkeypatch):
         "x": dataset[0].x if page == "explorer" else torch.randint(28, (batch.num_nodes,)),
         "embedding": torch.nn.Embedding(28, 80),
         "random_walks": gape.encode(batch, "rw"),
+        "pe_of_training_nodes": gape.encode(batch, "rw", length=20),
+        "pe": gape.encode(dataset[0], "rw", length=20),
+        "linear": torch.nn.Linear(20, 80),
     }
     names = {}
     for block in blocks(page, "python"):
         names |= program  # what the block before has changed
         exec(compile(block, f"{page}.md", "exec"), names)
+
+
+def commands(page, first="gape encode"):
+    """Return the commands of a page as lists of words, without comments."""
+    lines = "\n".join(blocks(page, "")).replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith(first)]
+
+
+def run(words):
+    with pytest.raises(SystemExit) as exit_:
+        main(words)
+    assert not exit_.value.code, words
+
+
+def test_code_of_the_page_on_one_large_graph_runs(tmp_path, monkeypatch):
+    """On a small graph. ``torchrun`` is left out: tests/scale/test_ranks.py starts several processes."""
+    monkeypatch.chdir(tmp_path)
+    edges = np.random.default_rng(0).integers(0, 200, (1000, 2))
+    np.savetxt("web.txt", np.concatenate([edges, [[17, 4096], [4096, 17]]]), fmt="%d", delimiter="\t")
+    found = commands("large-graphs")
+    assert len(found) == 4
+    for words in found:
+        run([word.replace("/scratch/", f"{tmp_path}/disk-") for word in words])
+    assert np.load("ppr.npy").shape == (len(np.load("pe.npy")), 2)
+    assert np.load("rw.npy").shape == np.load("rw.error.npy").shape == (len(np.load("pe.npy")), 16)
+    (script,) = blocks("large-graphs", "python")
+    exec(compile(script.replace("/scratch/", f"{tmp_path}/python-"), "large-graphs.md", "exec"), {})
+
+
+@pytest.fixture
+def molecules(tmp_path, monkeypatch):
+    """The folder that docs/scale.md encodes, and what the first of its scripts writes, in this process."""
+    monkeypatch.chdir(tmp_path)
+    Path("molecules").mkdir()
+    Path("molecules", "some.csv").write_text("smiles\nCCO\nc1ccccc1\nCC(=O)O\n")
+    names = {"__name__": "__main__"}
+    script = blocks("scale", "python")[0].replace("workers=2", "workers=0")
+    exec(compile(script, "scale.md", "exec"), names)
+    return names
+
+
+def rows_in(folder):
+    return parquet.read_table(next(Path(folder).glob("*.parquet"))).to_pydict()
+
+
+def test_code_of_the_page_on_scale_runs(molecules):
+    """Left out are torchrun, DDP, SLURM and schedulers, which need processes and machines: see tests/scale."""
+    (local,) = (words for words in commands("scale") if "--workers" in words)
+    run([*local, "--workers", "0", "-o", "command/"])
+    assert rows_in("command") == rows_in("encodings")
+
+
+def test_code_of_the_page_on_scale_runs_on_dask(molecules):
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed: gape[scale]")
+    with distributed.LocalCluster(1, processes=False, dashboard_address=None, protocol="tcp://") as cluster:
+        script = blocks("scale", "python")[1].replace("tcp://127.0.0.1:8786", cluster.scheduler_address)
+        exec(compile(script.replace("encodings/", "dask/"), "scale.md", "exec"), molecules)
+    assert rows_in("dask") == rows_in("encodings")
 
 
 def test_shell_commands_of_the_start_page_run(tmp_path):

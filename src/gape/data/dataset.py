@@ -366,8 +366,11 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     def split(self, fold: int = 0) -> tuple["GraphDataset", "GraphDataset", "GraphDataset"]:
         """Return the training, validation and test graphs as views that share this storage."""
         self._require_whole("split")
-        if not 0 <= fold < len(self.splits):
-            raise ValueError(f"{self.name!r} has folds 0 to {len(self.splits) - 1}, got fold {fold}")
+        if fold not in range(len(self.splits)):
+            raise ValueError(
+                f"{self.name!r} has folds 0 to {len(self.splits) - 1}, got fold {fold!r}; "
+                "split() returns the three parts: train, val, test = dataset.split()"
+            )
         train, val, test = (self.index_select(part) for part in self.splits[fold].parts)
         return train, val, test
 

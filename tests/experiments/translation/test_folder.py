@@ -149,3 +149,16 @@ def test_a_model_read_back_translates_the_same(mirror, tmp_path):
     test = mirror.tests[0]
     assert translate(model, vocabulary, test.source) == TranslationFolder(tmp_path).read_translations("test")
     assert "positions.table" in torch.load(tmp_path / "best.pt", weights_only=True)
+
+
+def test_code_of_the_page_runs(mirror, tmp_path, monkeypatch):
+    """Its commands are those of test_commands.py."""
+    from tests.test_pages import blocks
+
+    monkeypatch.chdir(tmp_path)
+    train(settings("gape"), mirror, tmp_path / "runs-translation" / "g")
+    names = {"source": torch.randint(3, 8000, (2, 5)), "target": torch.randint(3, 8000, (2, 4))}
+    for script in blocks("translation", "python"):
+        exec(compile(script, "translation.md", "exec"), names)
+    assert names["scores"].shape[::2] == (2, 8000)
+    assert len(names["vocabulary"]) == 40

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -189,4 +190,16 @@ def _report(
     task, rows = cells[0].task, list(dict.fromkeys(cell.encoding for cell in cells))
     table = comparison("graph-performance", found, {task: pairs}, [task], rows)
     typer.echo(render(table, "text"), nl=False)
-    typer.echo(f"report: {write_report(report, table, cells, found, options.runs, options.data_dir).resolve()}")
+    written = write_report(report, table, cells, found, options.runs, _explorer, options.data_dir)
+    typer.echo(f"report: {written.resolve()}")
+
+
+def _explorer(graph: Any, encodings: Mapping[str, Any]) -> str:
+    """Show a graph in the explorer, the first two encodings side by side, or GAPE if there are none."""
+    from gape.explorer.example import Example, View
+    from gape.explorer.page import Explorer, render
+    from gape.graph.convert import as_graph
+
+    views = tuple(View(encoding=title, column=1) for title in list(encodings)[:2]) or (View(),)
+    title = "A graph of the dataset"
+    return Explorer(title, render(Example(as_graph(graph), title, encodings=encodings, views=views)))._repr_html_()

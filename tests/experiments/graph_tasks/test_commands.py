@@ -31,6 +31,8 @@ def test_bench_trains_side_by_side_reports_collects_and_skips(capsys, tmp_path, 
     assert json.loads(lines[0])["threads"] == 1
     page = (tmp_path / "page.html").read_text()
     assert "plotly.js v" in page
+    assert "<iframe" in page
+    assert "RandomWalk(" in page
     assert 'src="http' not in page
     assert "99.95" in page
     assert "missing" not in out

@@ -1,16 +1,14 @@
-"""The HTML page of ``gape bench --report``: table, learning curves, and encodings drawn on a graph, interactive."""
+"""The HTML page of ``gape bench --report``: table, learning curves, and the explorer on one graph."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import networkx
-import torch
-
 from gape._internal.files import replacing
 from gape.data import load
+from gape.encodings.base import Encoding
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.registry import find_row, make_encoding
 from gape.experiments.graph_tasks.settings import Settings
@@ -22,13 +20,6 @@ from gape.experiments.report.table import Table
 _PLOTLY_CONFIG = {"displayModeBar": False, "responsive": True}
 # Distinguishable also without colour vision (Okabe and Ito).
 _COLOURS = ("#000000", "#E69F00", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#F0E442")
-# The feature of each encoding to draw, and its title. Column 5 of RW is the return after six steps.
-_FEATURES = {
-    "lape": (0, "LAPE: first eigenvector"),
-    "rw": (5, "RW: back after 6 steps"),
-    "gape": (0, "GAPE: first state"),
-    "pprp": (5, "PPRP: 6 steps at a time"),
-}
 
 
 def write_report(
@@ -37,6 +28,7 @@ def write_report(
     cells: Sequence[Cell],
     results: Sequence[dict[str, Any]],
     runs: Path,
+    show: Callable[[Any, Mapping[str, Encoding]], str],
     data_dir: Path | None = None,
 ) -> Path:
     """Write the page; it needs no other file.
@@ -47,13 +39,14 @@ def write_report(
         cells: all of one task.
         results: of the cells.
         runs: folder of all runs.
+        show: turns a PyG graph and encodings by title into HTML.
         data_dir: folder with real data.
     """
     from plotly.offline import get_plotlyjs
 
     task = cells[0].task
     dataset = load(task, data_dir, **cells[0].settings.data)
-    drawn = draw_encodings(dataset[0], [cell.settings for cell in cells if cell.seed == cells[0].seed])
+    encodings = encodings_to_show([cell.settings for cell in cells])
     page = render_page(
         "report.html",
         title=f"gape: position encodings on {task}",
@@ -61,7 +54,7 @@ def write_report(
         provenance=dataset.provenance,
         table=table,
         curves=_html(learning_curves(cells, runs, dataset.task.key)),
-        drawing=_html(drawn),
+        explorer=show(dataset[0], encodings),
         cells=[_facts(result) for result in results],
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,45 +120,16 @@ def _epochs(folder: Path) -> list[Epoch]:
     return read_epochs(path if path.exists() else folder / "fold-0" / "metrics.csv")
 
 
-def draw_encodings(data: Any, chosen: Sequence[Settings]) -> Any:
-    """Draw a PyG graph as a Plotly figure, one panel per encoding, nodes coloured by one of its features.
+def encodings_to_show(chosen: Sequence[Settings]) -> dict[str, Encoding]:
+    """Make the encodings of cells that have fixed features per node, by title.
 
-    Args:
-        data: the graph.
-        chosen: settings of cells; encodings without a feature to draw are skipped.
+    >>> from gape.experiments.graph_tasks.protocol import settings
+    >>> list(encodings_to_show([settings("cycles", name) for name in ("none", "rw", "gape")]))
+    ['RW', 'GAPE']
     """
-    from plotly import graph_objects
-    from plotly.subplots import make_subplots
-
-    shown: list[tuple[str, Any]] = []
-    for settings in chosen:
-        if settings.encoding in _FEATURES:
-            column, title = _FEATURES[settings.encoding]
-            found = torch.as_tensor(make_encoding(settings.encoding, **settings.encoding_options)(data))
-            shown += [(title, found[:, column])] if column < found.shape[1] else []
-    graph = networkx.Graph(data.edge_index.t().tolist())
-    graph.add_nodes_from(range(data.num_nodes))
-    places = networkx.kamada_kawai_layout(graph)
-    titles = [title for title, _ in shown]
-    figure = make_subplots(1, max(1, len(shown)), subplot_titles=titles, horizontal_spacing=0.02)
-    across = [x for u, v in graph.edges for x in (places[u][0], places[v][0], None)]
-    up = [y for u, v in graph.edges for y in (places[u][1], places[v][1], None)]
-    for place, (_, values) in enumerate(shown, start=1):
-        lines = graph_objects.Scatter(
-            x=across, y=up, mode="lines", line={"color": "#bbb", "width": 1}, hoverinfo="skip"
-        )
-        nodes = graph_objects.Scatter(
-            x=[places[node][0] for node in range(data.num_nodes)],
-            y=[places[node][1] for node in range(data.num_nodes)],
-            mode="markers",
-            marker={"color": values.tolist(), "colorscale": "Viridis", "size": 8, "line": {"width": 0.5}},
-            text=[f"node {node}: {value:.4g}" for node, value in enumerate(values.tolist())],
-            hoverinfo="text",
-        )
-        figure.add_trace(lines, row=1, col=place)
-        figure.add_trace(nodes, row=1, col=place)
-    figure.update_xaxes(visible=False)
-    figure.update_yaxes(visible=False)
-    margin = {"l": 10, "r": 10, "t": 40, "b": 10}
-    figure.update_layout(showlegend=False, template="plotly_white", height=430, margin=margin)
-    return figure
+    rows = {settings.encoding: (find_row(settings.encoding), settings) for settings in chosen}
+    return {
+        row.title: make_encoding(settings.encoding, **settings.encoding_options)
+        for row, settings in rows.values()
+        if row.encoder in ("linear", "signed")
+    }

@@ -162,7 +162,7 @@ def molecules(tmp_path, monkeypatch):
 
 
 def rows_in(folder):
-    return parquet.read_table(next(Path(folder).glob("*.parquet"))).to_pydict()
+    return list(parquet.read_table(next(Path(folder).glob("*.parquet"))).to_pydict().values())
 
 
 def test_code_of_the_page_on_scale_runs(molecules):

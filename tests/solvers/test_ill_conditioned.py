@@ -2,6 +2,7 @@
 
 import functools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 import gape
 from gape import Automaton, Graph
-from gape.solvers import Kronecker, Krylov, Schur, Series, SolveError, Status
+from gape.solvers import Auto, Kronecker, Krylov, Schur, Series, SolveError, Status
 
 closed, pair = (functools.partial(gape.solve, readout=name) for name in ("closed", "pair"))
 
@@ -172,3 +173,37 @@ def test_degrees_out_of_the_range_of_float64_are_refused(name, weight):
     graph = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True, edge_weight=weights)
     with pytest.raises(ValueError, match=r"node 0 has (out-)?degree .*; divide the edge weights by the largest"):
         gape.encode(graph, name)
+
+
+def citations(layers: int, width: int) -> Graph:
+    """Every node cites six of the layer before, one per layer itself: weights grow from layer to layer."""
+    rng = np.random.default_rng(0)
+    source = rng.integers(width, layers * width, layers * width * 6)
+    target = (source // width - 1) * width + rng.integers(0, width, len(source))
+    loops = np.arange(0, layers * width, width)
+    edges = np.unique(np.concatenate([np.stack([source, target], 1), np.stack([loops, loops], 1)]), axis=0)
+    return Graph.from_edges(edges, num_nodes=layers * width)
+
+
+@pytest.mark.parametrize("solver", [Auto(), Krylov(), Krylov(tolerance=1e-14)], ids=str)
+def test_a_space_does_not_grow_where_only_rounding_is_left(solver):
+    graph, machine = citations(8, 20), Automaton.random(states=4, damping=0.9, seed=1)
+    solution = gape.solve(machine, graph, solver=solver)
+    assert solution.steps <= 40
+    assert 1e-12 < solution.residual[0] < 1e-8
+    expected, _ = nearest(machine, graph)
+    torch.testing.assert_close(solution.weights, expected, rtol=1e-8, atol=1e-8 * float(expected.abs().max()))
+
+
+def test_residuals_include_what_rounding_hides():
+    # x = γx + 1: solutions are so large that the residual in float64 may be 0 by chance.
+    for digits in (7, 8, 9):
+        graph = Graph.from_edges([(0, 0), (0, 1), (1, 0)], num_nodes=2, edge_weight=[1.0 - 10.0**-digits, 1e-7, 1e-7])
+        solution = gape.solve(Automaton.katz(1.0), graph, solver=Krylov(), throw=False)
+        a, x = (
+            graph.walk("adjacency").dense()[0].tolist(),
+            [Fraction(value) for value in solution.weights.flatten().tolist()],
+        )
+        left = [x[v] - sum(Fraction(a[u][v]) * x[u] for u in range(2)) - 1 for v in range(2)]
+        exact = math.sqrt(sum(value**2 for value in left)) / math.sqrt(2)
+        assert exact <= 10 * solution.residual[0]

@@ -16,6 +16,7 @@ from gape.encodings.pairs import Pairs
 from gape.graph.batching import Block, blocks
 from gape.graph.graph import Graph
 from gape.graph.spectral_radius import spectral_radii
+from gape.linalg.lu import inverses
 
 Series = Literal["exponential", "resolvent"]
 
@@ -109,7 +110,7 @@ class Communicability(DenseEncoding):
             [
                 torch.linalg.matrix_exp(beta * matrices)
                 if self.series == "exponential"
-                else torch.linalg.inv(eye - beta * matrices)
+                else inverses(eye - beta * matrices)
                 for beta in self.betas
             ],
             -1,

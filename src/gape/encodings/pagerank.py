@@ -20,6 +20,7 @@ from gape.graph.batching import Block, blocks, check_memory, offsets, scatter_pa
 from gape.graph.graph import Graph
 from gape.graph.validate import check_nonnegative
 from gape.graph.walk_matrix import WalkMatrix
+from gape.linalg.lu import inverses
 
 Dangling = Literal["restart", "stop"]
 # Rounding errors of 1 - β grow by 1/β: below this fewer than six digits are correct, at 1e-17 the matrix is singular.
@@ -144,8 +145,7 @@ class PageRankPowers(NodeEncoding):
 def _resolvent(matrices: Tensor, beta: float) -> Tensor:
     """Compute β(I - (1-β)W)⁻¹, which exists since no row of W sums to more than 1."""
     eye = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
-    inverse: Tensor = torch.linalg.inv(eye - (1.0 - beta) * matrices)
-    return beta * inverse
+    return beta * inverses(eye - (1.0 - beta) * matrices)
 
 
 def _check_beta(beta: float) -> None:

@@ -12,6 +12,8 @@ import scipy.sparse.csgraph
 import torch
 from torch import Tensor
 
+from gape.linalg.lu import inverses
+
 EPSILON = 2.0**-52
 # Squarings of a matrix: bounds from its powers up to the 4096th.
 MAX_SQUARINGS = 12
@@ -78,7 +80,7 @@ def _eigenvalue_bounds(matrices: Tensor) -> tuple[Tensor, Tensor]:
     n = matrices.shape[-1]
     values, vectors = torch.linalg.eig(matrices)
     matrices = matrices.to(values.dtype)
-    inverse = torch.linalg.inv_ex(vectors)[0]
+    inverse = inverses(vectors)
     sizes = [torch.linalg.matrix_norm(matrix) for matrix in (inverse, matrices, vectors)]
     radius = values.abs().amax(-1)
     # The computed inverse Y is not X⁻¹ either: X⁻¹MX = (YX)⁻¹ YMX, and YX is within ``off`` of the identity.

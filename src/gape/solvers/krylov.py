@@ -17,6 +17,7 @@ from torch import Tensor
 
 from gape._internal.validation import positive
 from gape.graph.batching import Padding
+from gape.linalg.lu import solve_systems
 from gape.solvers.base import Result, Solver
 from gape.solvers.certificate import (
     MAX_ROUNDING_RESIDUAL,
@@ -215,7 +216,7 @@ class _LabelSpaces:
         first[0] = 1.0
         eye = torch.eye(self.process.steps, dtype=torch.complex128, device=h.device)
         for pole in poles:
-            last = torch.linalg.solve_ex(eye - pole * h, first.expand(len(h), -1, -1))[0][:, -1, 0]
+            last = solve_systems(eye - pole * h, first.expand(len(h), -1, -1))[:, -1, 0]
             if bool((~((remainder * pole * last).abs() <= goal)).any()):
                 return False
         return True

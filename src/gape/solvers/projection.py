@@ -204,17 +204,28 @@ class Projection(Solver):
         form = form or SchurForm.of(mu)
         y, gap = self.solve_coordinates(mu, form, self.project(equation.initial))
         x = self.expand(y, real=not mu.is_complex() and not equation.initial.is_complex())
+        outside = torch.zeros_like(gap)
         # With Aᵀ V = V H + r v eᵀ the residual of X = VY is r ‖eᵀ Y μ‖ in each channel, exactly.
         if self.last is not None:
             graphs, channels = self.vectors.shape[:2]
             tail = (self.last.flatten(0, 1).unsqueeze(1).to(y.dtype) @ y) @ mu.to(y.dtype)
-            gap = gap + (self.remainder * torch.linalg.vector_norm(tail, dim=(1, 2)).reshape(graphs, channels)).sum(1)
-        return self._certified(equation, x, y, gap, form, tolerance)
+            outside = (self.remainder * torch.linalg.vector_norm(tail, dim=(1, 2)).reshape(graphs, channels)).sum(1)
+        return self._certified(equation, x, y, gap, outside, form, tolerance)
 
     def _certified(
-        self, equation: Equation, x: Tensor, y: Tensor, gap: Tensor, form: SchurForm, tolerance: float
+        self,
+        equation: Equation,
+        x: Tensor,
+        y: Tensor,
+        inside: Tensor,
+        outside: Tensor,
+        form: SchurForm,
+        tolerance: float,
     ) -> Result:
-        """The weights X = VY with their certificate; ``gap`` is the norm of each graph's residual."""
+        """The weights X = VY with their certificate.
+
+        ``inside`` and ``outside`` are the norms of each graph's residual in the space of V and orthogonal to it.
+        """
         gaps = pole_gaps(self.spectrum, form)
         smallest = gaps.flatten(1).amin(1)
         separation = torch.where(self.excited, gaps, torch.inf).flatten(1).amin(1).clamp(max=1.0)
@@ -227,19 +238,22 @@ class Projection(Solver):
         else:
             unique = torch.where(converges == YES, YES, UNKNOWN)
             unique = torch.where(separation <= SINGULAR_GAP, NO, unique)
-        size = torch.linalg.vector_norm(y.reshape(len(gap), -1), dim=1) if self.scale is None else equation.norms(x)
+        size = torch.linalg.vector_norm(y.reshape(len(inside), -1), dim=1) if self.scale is None else equation.norms(x)
         # A symmetric matrix is no larger than its radius.
         rounding = equation.rounding(size, self.radius if self.orthogonal else equation.walk.two_norm_bounds)
         # The gap does not show errors of a complete basis itself, labels that are singular one by one may cancel, and
         # the bound of rounding errors may be far above them: there the residual is computed from the equation.
-        residual = equation.relative(gap)
+        residual = equation.relative(inside + outside)
         cancels = self.vectors.shape[1] > 1 and bool((unique == NO).any())
         coarse = (rounding > tolerance) & torch.isfinite(residual) & (not self.orthogonal)
         if self.complete or cancels:
             residual = equation.residual(x)
         elif bool(coarse.any()):
             residual = torch.where(coarse, equation.residual(x), residual)
+            rounding = torch.where(coarse, torch.minimum(rounding, equation.rounding_of(x)), rounding)
         exhausted = (self.remainder <= 1e-12 * self.h.abs().flatten(1).amax(1, keepdim=True)).all(1)
+        # More vectors do not help where rounding explains what is left.
+        exhausted |= (equation.relative(outside) <= tolerance) & (residual <= 64.0 * rounding)
         regular = separation > SINGULAR_GAP
         status = judge(
             residual,
@@ -254,9 +268,7 @@ class Projection(Solver):
             status = torch.where(unique == NO, code(Status.SINGULAR), status)
         return Result(
             weights=x,
-            residual=with_rounding(residual, rounding)
-            if self.complete
-            else residual + torch.where(coarse, 0.0, rounding),
+            residual=with_rounding(residual, rounding) if self.complete else residual + rounding,
             spectral_radius=bounds.clamp(equation.transition_radius * self.radius),
             separation=separation,
             unique=unique,

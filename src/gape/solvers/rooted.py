@@ -33,6 +33,7 @@ from gape.graph.batching import dense_parts
 from gape.graph.graph import Graph
 from gape.graph.spectral_radius import spectral_radii
 from gape.linalg.elimination import Schedule
+from gape.linalg.lu import inverses
 from gape.linalg.powers import PowerDiagonals
 from gape.linalg.selected_inverse import SparseMatrices, inverse_diagonal
 from gape.solvers.base import Result
@@ -188,7 +189,7 @@ def _entries(
 def _dense(part: RootedPart, table: Tensor) -> tuple[Tensor, Tensor]:
     n = part.padding.size
     system = torch.eye(n, dtype=torch.float64, device=table.device) - _dense_matrices(part, table)
-    inverse = torch.cholesky_inverse(torch.linalg.cholesky(system)) if part.symmetric else torch.linalg.inv(system)
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(system)) if part.symmetric else inverses(system)
     gap = ((inverse.detach() * system.detach().mT).sum(-1) - 1.0).abs().amax((1, 2, 3))
     found = inverse.diagonal(dim1=-2, dim2=-1)  # [B, R, K, n]
     return found @ _layers(part).mT, gap

@@ -18,6 +18,7 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
+from gape.linalg.lu import solve_systems
 from gape.solvers.certificate import SINGULAR_GAP
 
 # Condition number of the eigenvectors beyond which eigenvalues are not trusted.
@@ -159,11 +160,9 @@ def _solve_block(h: Tensor, form: SchurForm, right: Tensor, upper: bool) -> Tens
     eye = torch.eye(h.shape[-1], dtype=h.dtype, device=h.device)
 
     def solve(matrix: Tensor, rhs: Tensor) -> Tensor:
-        solved: Tensor
-        if upper:
-            solved = torch.linalg.solve_triangular(matrix, rhs, upper=True)
-        else:
-            solved = torch.linalg.solve_ex(matrix, rhs)[0]
+        if not upper:
+            return solve_systems(matrix, rhs)
+        solved: Tensor = torch.linalg.solve_triangular(matrix, rhs, upper=True)
         return solved
 
     if form.normal:

@@ -198,6 +198,9 @@ def test_networkx_files_keep_names_weights_and_lonely_nodes(tmp_path):
 def test_gml_nodes_without_labels_are_named_by_id(tmp_path):
     (tmp_path / "g.gml").write_text("graph [ node [ id 7 ] node [ id 3 ] edge [ source 7 target 3 ] ]")
     assert read_graphs(tmp_path / "g.gml").nodes.tolist() == [7, 3]
+    # Two labels of one node, a list for NetworkX, are no name.
+    (tmp_path / "g.gml").write_text('graph [ node [ id 7 label "a" label "b" ] node [ id 3 label "c" ] ]')
+    assert read_graphs(tmp_path / "g.gml").nodes.tolist() == [7, 3]
 
 
 def test_sparse_matrices_in_all_forms_are_the_same_graph(tmp_path):

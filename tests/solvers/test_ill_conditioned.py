@@ -207,3 +207,22 @@ def test_residuals_include_what_rounding_hides():
         left = [x[v] - sum(Fraction(a[u][v]) * x[u] for u in range(2)) - 1 for v in range(2)]
         exact = math.sqrt(sum(value**2 for value in left)) / math.sqrt(2)
         assert exact <= 10 * solution.residual[0]
+
+
+@pytest.mark.parametrize("damping", [1.03, 1.1, 1.2])
+def test_long_directed_cycles_beyond_convergence_are_not_singular(damping):
+    # Pivots grow by the damping from node to node: partial pivoting loses every digit, or overflows.
+    nodes, rng = 600, np.random.default_rng(0)
+    ring = Graph.from_edges([(i, (i + 1) % nodes) for i in range(nodes)], labels=rng.integers(0, 2, nodes))
+    turn = np.linalg.qr(rng.normal(size=(2, 2)))[0]
+    machine = Automaton(torch.from_numpy(rng.normal(size=(2, 2))), torch.from_numpy(damping * turn))
+    with pytest.warns(gape.solvers.AlgebraicOnlyWarning):
+        solution = gape.solve(machine, ring, solver=Kronecker())
+    assert solution.status[0] is Status.ALGEBRAIC
+    assert solution.unique[0]
+    # Backwards, weights shrink: x_u = (x_{u+1} - s_{u+1}) μ⁻¹, from anything, a few times round.
+    starts, back = machine.initial.T[ring.labels].numpy(), np.linalg.inv(damping * turn)
+    expected, x = np.zeros((nodes, 2)), np.zeros(2)
+    for u in list(range(nodes - 1, -1, -1)) * 4:
+        expected[u] = x = (x - starts[(u + 1) % nodes]) @ back
+    np.testing.assert_allclose(solution.weights, expected, atol=1e-6)

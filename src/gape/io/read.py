@@ -205,13 +205,13 @@ def read_graphml(path: Path) -> NamedGraphs:
 
 
 def read_gml(path: Path) -> NamedGraphs:
-    """Read a GML file; nodes are named by ``label`` if all labels exist and differ, otherwise by ``id``."""
+    """Read a GML file; nodes are named by ``label`` if all have one of their own, otherwise by ``id``."""
     networkx = _networkx()
     try:
         graph = networkx.read_gml(path, label="id")
     except (networkx.NetworkXError, ValueError) as error:
         raise ValueError(f"{path} cannot be read as GML: {error}") from error
-    labels: list[Any] = [label for _, label in graph.nodes(data="label") if label is not None]
+    labels = [label for _, label in graph.nodes(data="label") if isinstance(label, str | int | float)]
     own = len(set(labels)) == len(labels) == len(graph)
     return NamedGraphs(graph_in(path, graph), as_names(labels if own else list(graph.nodes)))
 

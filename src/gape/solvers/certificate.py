@@ -148,9 +148,12 @@ def with_rounding(residual: Tensor, rounding: Tensor) -> Tensor:
 
 
 def dense_radius_bounds(equation: Equation) -> RadiusBounds:
-    """Bounds of ρ(μ)ρ(A) by dense eigenvalue problems; trivial for graphs of more than 512 nodes."""
+    """Bounds of ρ(μ)ρ(A) by dense eigenvalue problems; for graphs of more than 512 nodes by norms and growth."""
     low, high = equation.transition_bounds
     lower, upper = spectral_radius_bounds(equation.walk, torch.ones_like(equation.sizes, dtype=torch.bool))
+    large = equation.sizes > MAX_DENSE_RADIUS_NODES
+    if equation.walk.nonnegative and bool(large.any()):
+        lower = torch.where(large, torch.maximum(lower, _least_growth(equation.walk)), lower)
     norms = equation.walk.norm_bounds * (1.0 + 1e-14)
     return RadiusBounds(low * lower, high * torch.minimum(upper, norms))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import scipy.linalg
 import torch
@@ -32,6 +33,8 @@ from gape.solvers.equation import Equation
 
 # Graphs with at most so many unknowns (nodes × states) get the eigenvalues of F, if nothing else tells its radius.
 MAX_DENSE_RADIUS_UNKNOWNS = 64
+# Entries of LU factors larger than this times those of the matrix cost digits (Wilkinson): QR takes over.
+MAX_PIVOT_GROWTH = 1e3
 
 
 @dataclass(frozen=True)
@@ -186,19 +189,19 @@ def solve_or_least_squares(
     inside = within(operator, component)
     eye = torch.eye(len(operator), dtype=operator.dtype, device=operator.device)
     blocks = eye - inside
-    factors, pivots, info = torch.linalg.lu_factor_ex(blocks)
-    smallest, noise = _smallest(blocks, factors)
-    if int(info) or not (contracts or smallest > SINGULAR_GAP):
+    factors = _factorised(blocks)
+    noise = 2.0**-52 * len(blocks) * float(torch.linalg.matrix_norm(blocks, 1))
+    if not (contracts or factors.smallest > SINGULAR_GAP):
         return least_squares(eye - operator, rhs), False, NO if noise <= SINGULAR_GAP else UNKNOWN
     columns = rhs.reshape(len(rhs), -1)
     between = operator - inside
-    x = torch.linalg.lu_solve(factors, pivots, columns)
+    x = factors.solve(columns)
     # After t rounds the components behind at most t others are final.
     for _ in range(len(torch.unique(component)) if bool(between.any()) else 0):
-        before, x = x, torch.linalg.lu_solve(factors, pivots, columns + between @ x)
+        before, x = x, factors.solve(columns + between @ x)
         if torch.equal(before, x):
             break
-    return x.reshape(rhs.shape), True, YES if contracts or smallest > noise else UNKNOWN
+    return x.reshape(rhs.shape), True, YES if contracts or factors.smallest > noise else UNKNOWN
 
 
 def within(operator: Tensor, component: Tensor) -> Tensor:
@@ -207,14 +210,31 @@ def within(operator: Tensor, component: Tensor) -> Tensor:
     return torch.where(component.unsqueeze(1) == component, operator, 0.0)
 
 
-def _smallest(system: Tensor, factors: Tensor) -> tuple[float, float]:
-    """Estimate the smallest singular value of a matrix from its LU factors; and how large rounding may make a zero."""
-    lu = factors.resolve_conj().cpu().numpy()
-    (condition,) = scipy.linalg.get_lapack_funcs(("gecon",), (lu,))
-    norm = float(torch.linalg.matrix_norm(system, 1))
-    reciprocal, _ = condition(lu, norm)
-    # ‖M⁻¹‖₁ is at most √n times as large as the 2-norm.
-    return float(reciprocal) * norm * math.sqrt(len(lu)), 2.0**-52 * len(lu) * norm
+class _Factors(NamedTuple):
+    """A factorised matrix: how to solve with it, and an estimate of its smallest singular value."""
+
+    solve: Callable[[Tensor], Tensor]
+    smallest: float
+
+
+def _factorised(system: Tensor) -> _Factors:
+    """LU factors with partial pivoting; QR where their entries grow, as on long directed cycles beyond convergence."""
+    upper, pivots, info = torch.linalg.lu_factor_ex(system)
+    if not int(info) and not float(upper.abs().max()) > MAX_PIVOT_GROWTH * float(system.abs().max()):
+        # ‖M⁻¹‖₁ is at most √n times as large as the 2-norm.
+        norm = float(torch.linalg.matrix_norm(system, 1))
+        smallest = _reciprocal_condition("gecon", upper, norm) * norm * math.sqrt(len(system))
+        return _Factors(lambda b: torch.linalg.lu_solve(upper, pivots, b), smallest)
+    q, r = torch.linalg.qr(system)
+    smallest = _reciprocal_condition("trcon", r) * float(torch.linalg.matrix_norm(r, 1)) * math.sqrt(len(system))
+    return _Factors(lambda b: torch.linalg.solve_triangular(r, q.mH @ b, upper=True), smallest)
+
+
+def _reciprocal_condition(routine: str, factors: Tensor, *norm: float) -> float:
+    """LAPACK's estimate of 1/(‖M‖₁‖M⁻¹‖₁)."""
+    array = factors.resolve_conj().cpu().numpy()
+    (estimate,) = scipy.linalg.get_lapack_funcs((routine,), (array,))
+    return float(estimate(array, *norm)[0])
 
 
 def least_squares(system: Tensor, rhs: Tensor) -> Tensor:

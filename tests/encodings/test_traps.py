@@ -22,7 +22,9 @@ one_way = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4)
     ],
 )
 def test_edges_without_reverse_give_no_return_probabilities(encode):
-    with pytest.warns(UserWarning, match=r"all return probabilities are 0: .*add the reverse edges") as caught:
+    with pytest.warns(
+        UserWarning, match=r"all values of RandomWalk on these \d edges are 0: .*add the reverse edges"
+    ) as caught:
         encode()
     assert caught[0].filename == __file__
 
@@ -31,8 +33,27 @@ def test_rows_that_are_all_the_same_are_named():
     ring = nx.cycle_graph(9)
     with pytest.warns(UserWarning, match="all 9 rows are the same: GAPE tells no node"):
         gape.encode(ring, "gape")
-    with pytest.warns(UserWarning, match="all 18 rows are the same: Degree"):
+    with pytest.warns(UserWarning, match="all 18 rows are the same: Degree .*try 'rw' or 'gape-rooted'"):
         gape.encode([ring, ring], "degree")
+    for name in ("rw", "gape-rooted"):
+        with pytest.warns(UserWarning, match=r"all 9 rows are the same: .*; try 'lape', or give nodes labels"):
+            gape.encode(ring, name)
+
+
+def test_zeros_of_any_encoding_are_named():
+    with pytest.warns(UserWarning, match="all values of RandomWalk on these 4 edges are 0: try 'lape'"):
+        gape.encode(nx.path_graph(3), "rw", length=1)
+
+
+def test_closed_runs_without_training_are_return_probabilities():
+    graph = gape.as_graph(nx.lollipop_graph(5, 4))
+    expected = gape.encode(graph, "gape-closed", dtype="float64")
+    layer = nn.GAPE.recipe("gape-closed", scaling="none")
+    columns = layer(graph.edge_index, num_nodes=9).detach().double().reshape(9, 20, -1)
+    for length in range(20):
+        for column in columns[:, length].T:
+            factor = float(column @ expected[:, length]) / float(expected[:, length].square().sum() or 1.0)
+            torch.testing.assert_close(column, factor * expected[:, length], rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.filterwarnings("error")

@@ -13,12 +13,15 @@ from torch import Tensor
 
 from gape._internal.threads import map_threads
 from gape._internal.validation import check_at_least, finite_numbers, whole_number
+from gape._internal.warnings import warn_caller
 from gape.encodings.pairs import Pairs
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 
 FLOATS = (torch.float32, torch.float64)
 INTEGERS = (torch.int16, torch.int32, torch.int64)
+# Rows that differ by less than this fraction of the largest value count as the same.
+EQUAL_ROWS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Encoding(ABC):
     version: ClassVar[int] = 1
     #: Allowed values of ``dtype``.
     dtypes: ClassVar[tuple[torch.dtype, ...]] = FLOATS
+    #: Encodings to try where this one tells no node from another.
+    instead: ClassVar[str] = "'rw' or 'gape-rooted'"
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -64,6 +69,30 @@ class Encoding(ABC):
     @abstractmethod
     def compute(self, graph: Graph) -> Tensor | Pairs:
         """Encode a graph or batch that is already a :class:`gape.Graph`."""
+
+    def warn_if_zero(self, values: Tensor, graph: Graph) -> bool:
+        """Warn if all values of graphs with edges are 0; True if they are."""
+        zero = graph.num_edges > 0 and not bool(values.any())
+        if zero:
+            hint = f"try {self.instead}"
+            if not graph.undirected:
+                hint = (
+                    "if each edge stands for both directions, add the reverse edges (Graph.from_edges(..., "
+                    f"undirected=True), torch_geometric.transforms.ToUndirected(), --undirected); otherwise {hint}"
+                )
+            warn_caller(f"all values of {type(self).__name__} on these {graph.num_edges} edges are 0: {hint}")
+        return zero
+
+    def warn_if_uninformative(self, values: Tensor, graph: Graph) -> None:
+        """Warn if all values are 0, or if the rows of all nodes, three or more, are the same up to rounding."""
+        if self.warn_if_zero(values, graph) or self.pairwise or len(values) < 3 or not bool(values.any()):
+            return
+        # False, too, for values that are not numbers.
+        if bool((values - values[0]).abs().max() <= EQUAL_ROWS * values.abs().max()):
+            warn_caller(
+                f"all {len(values)} rows are the same: {type(self).__name__} tells no node of these graphs from "
+                f"another; try {self.instead}, or give nodes labels"
+            )
 
 
 @dataclass(frozen=True)

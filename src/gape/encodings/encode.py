@@ -19,9 +19,6 @@ from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.hetero import is_hetero
 
-# Rows that differ by less than this fraction of the largest value count as the same.
-EQUAL_ROWS = 1e-6
-
 
 def encode(
     graphs: Any, encoding: Encoding | str = "gape", *, store: Store | str | Path | None = None, **settings: Any
@@ -72,24 +69,12 @@ def encode(
     learned = batch.edge_weight is not None and batch.edge_weight.requires_grad and torch.is_grad_enabled()
     if learned and not values.requires_grad:
         warn_caller(f"the edge weights require gradients, but {encoding!r} is not differentiable in them")
-    _warn_if_constant(values, encoding)
+    encoding.warn_if_uninformative(values, batch)
     if not _is_collection(graphs):
         return result
     if isinstance(result, Pairs):
         return result.matrices()
     return list(torch.split(result, batch.sizes.tolist()))
-
-
-def _warn_if_constant(values: Tensor, encoding: Encoding) -> None:
-    """Warn if all rows, of more than two, are the same up to rounding: the encoding tells no node from another."""
-    if encoding.pairwise or len(values) < 3 or not bool(values.any()):
-        return
-    # False, too, for values that are not numbers.
-    if bool((values - values[0]).abs().max() <= EQUAL_ROWS * values.abs().max()):
-        warn_caller(
-            f"all {len(values)} rows are the same: {type(encoding).__name__} tells no node of these graphs from "
-            "another; try 'rw' or 'gape-rooted', or give nodes labels"
-        )
 
 
 def _open(store: Any) -> Store:

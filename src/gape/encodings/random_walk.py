@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gape._internal.validation import check_at_least, positive, seed_number, whole_number
-from gape._internal.warnings import warn_caller
 from gape.encodings.base import NodeEncoding
 from gape.encodings.dense import DenseEncoding, DenseReadout
 from gape.graph.batching import Block, blocks, check_memory, dense_parts, scatter_rows
@@ -52,20 +51,15 @@ class RandomWalk(NodeEncoding):
     length: int = 20
     memory: float = 4.0
 
+    instead: ClassVar[str] = "'lape'"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(1, length=self.length)
 
     def compute(self, graph: Graph) -> Tensor:
         matrix = single_matrix(graph)
-        found = super().compute(graph) if matrix is None else self._single(matrix)
-        if graph.num_edges and not bool(found.any()):
-            warn_caller(
-                f"all return probabilities are 0: no walk of up to {self.length} steps along the {graph.num_edges} "
-                "edges comes back; if each edge stands for both directions, add the reverse edges "
-                "(Graph.from_edges(..., undirected=True), torch_geometric.transforms.ToUndirected(), --undirected)"
-            )
-        return found
+        return super().compute(graph) if matrix is None else self._single(matrix)
 
     def _single(self, matrix: np.ndarray) -> Tensor:
         """Compute the same for one small graph."""

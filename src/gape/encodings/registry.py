@@ -94,8 +94,9 @@ ADVICE = {
     "walk-profile": "directed graphs: motifs, nothing to choose",
 }
 
-#: Other names in use for the same encodings.
-ALIASES: Mapping[str, str] = MappingProxyType({"rwse": "rw", "rwpe": "rw", "lappe": "lape"})
+#: Other names in use for the same encodings. Without training, closed runs of each length apart are those of one state
+#: times a number, which any scaling removes: return probabilities.
+ALIASES: Mapping[str, str] = MappingProxyType({"rwse": "rw", "rwpe": "rw", "lappe": "lape", "gape-closed": "rw"})
 
 
 @dataclass(frozen=True)

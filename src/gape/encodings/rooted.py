@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -52,6 +52,8 @@ class RootedGAPE(Encoding):
         >>> RootedGAPE().solve(ring).spectral_radius < 0.97
         tensor([True])
     """
+
+    instead: ClassVar[str] = "'lape'"
 
     machines: int = 12
     layers: int = 3

@@ -8,6 +8,8 @@ so the baby steps M, …, Mᵇ and the giant steps Mᵇ, M²ᵇ, … give the di
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -17,6 +19,7 @@ from torch import Tensor
 MIN_PRODUCT_NODES = 64
 
 
+@lru_cache(maxsize=64)
 def baby_steps(length: int) -> int:
     """Return the b with the fewest products: b - 1 for the baby steps and ⌈length/b⌉ - 2 for the giant steps."""
     return min(range(1, length + 1), key=lambda b: (b + max(0, -(-length // b) - 2), -b))

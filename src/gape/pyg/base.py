@@ -45,8 +45,8 @@ class GraphTransform(BaseTransform):  # type: ignore[misc]
             raise ValueError(f"{type(self).__name__} takes a PyG Data or Batch, got {_describe(data)}")
         graph = as_graph(data)
         for name, (value, ptr) in self.compute(graph, data).items():
-            # As in edge_index, nodes of a batch are numbered through.
             first = graph.ptr[:-1]
+            # As in edge_index, nodes of a batch are numbered through.
             data[name] = value + first.repeat_interleave(ptr.diff()) if _holds_nodes(name) else value
             if isinstance(data, Batch) and hasattr(data, "_slice_dict"):
                 # Lets batch[i] and batch.to_data_list() slice the attribute.
@@ -191,6 +191,8 @@ class AddEncoding(GraphTransform):
     def compute(self, graph: Graph, data: Any) -> dict[str, tuple[Tensor, Tensor]]:
         found = self.encoding.compute(graph)
         values, ptr = (found.values, found.ptr) if isinstance(found, Pairs) else (found, graph.ptr)
+        # Only zeros: one graph at a time, equal rows may be right, as on a ring.
+        self.encoding.warn_if_zero(values, graph)
         if self.attr_name is not None:
             return {self.attr_name: (values, ptr)}
         if values.dim() != 2:

@@ -4,11 +4,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
+from torch_geometric.data import Batch, Data
 from torch_geometric.datasets import FakeDataset
 from torch_geometric.loader import DataLoader
 
 from gape.nn import GAPE, LinearEncoder
-from gape.pyg import AddGAPE, AddLaplacian, AddRandomWalk
+from gape.pyg import AddGAPE, AddLaplacian, AddRandomWalk, AddWalkBasis
 
 
 def ring(n: int) -> Tensor:
@@ -27,6 +28,13 @@ class Learned(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         return self.out(torch.relu(self.embed(x) + self.position(edge_index, batch)))
+
+
+class WithBasis(Learned):
+    """The same with precomputed bases as input."""
+
+    def forward(self, x: Tensor, vectors: Tensor, spectrum: Tensor, scale: Tensor, batch: Tensor) -> Tensor:
+        return self.out(torch.relu(self.embed(x) + self.position.from_basis(vectors, spectrum, scale, batch)))
 
 
 class Fixed(nn.Module):
@@ -83,6 +91,45 @@ def test_a_model_that_takes_encodings_can_be_exported():
     exported = torch.export.export(model, (torch.randn(9, 8), rows), dynamic_shapes=({0: nodes}, {0: nodes}))
     x, rows = torch.randn(14, 8), AddRandomWalk(6).encoding(ring(14))
     torch.testing.assert_close(exported.module()(x, rows), model(x, rows))
+
+
+def with_basis(model: Learned, sizes: tuple[int, ...]) -> Batch:
+    """Rings with a chord, and their bases."""
+    graphs = [Data(edge_index=torch.cat([ring(n), torch.tensor([[0, 3], [3, 0]])], 1), num_nodes=n) for n in sizes]
+    return Batch.from_data_list(AddWalkBasis(**model.position.basis_settings).over(graphs))
+
+
+@pytest.mark.parametrize("matrix", ["adjacency", "random_walk"])
+def test_a_model_with_an_automaton_and_bases_compiles_as_one_graph_and_can_be_exported(matrix):
+    model = WithBasis(matrix=matrix).eval()
+    compiled = torch.compile(model, backend="eager", fullgraph=True, dynamic=True)
+    exported = None
+    for sizes in ((5, 9), (7, 6, 12), (8, 20)):
+        batch = with_basis(model, sizes)
+        given = torch.randn(sum(sizes), 8), batch.walk_vectors, batch.walk_spectrum, batch.walk_scale, batch.batch
+        expected = Learned.forward(model, given[0], batch.edge_index, batch.batch)
+        if exported is None:
+            nodes, graphs = torch.export.Dim("nodes", min=2), torch.export.Dim("graphs", min=2)
+            exported = torch.export.export(
+                model, given, dynamic_shapes=({0: nodes}, {0: nodes}, {0: graphs}, *[{0: nodes}] * 2)
+            )
+        for way in (model, compiled, exported.module()):
+            torch.testing.assert_close(way(*given), expected, rtol=1e-4, atol=1e-5)
+        model.zero_grad()
+        expected.sum().backward()
+        gradient = model.position.machine.transition.weight.grad.clone()
+        model.zero_grad()
+        compiled(*given).sum().backward()
+        torch.testing.assert_close(model.position.machine.transition.weight.grad, gradient, rtol=1e-3, atol=1e-4)
+    assert counters["stats"]["unique_graphs"] == 1
+
+
+def test_a_layer_refuses_bases_for_readouts_that_need_more():
+    tensors = torch.ones(3, 2), torch.ones(1, 2), torch.ones(3), torch.zeros(3, dtype=torch.int64)
+    with pytest.raises(ValueError, match=r"from_basis is for readout='node' without a length .*readout='closed'"):
+        GAPE(states=2, readout="closed").from_basis(*tensors)
+    with pytest.raises(ValueError, match="from_basis is for one label"):
+        GAPE(states=2, labels=2).from_basis(*tensors)
 
 
 @pytest.mark.parametrize("readout", ["node", "closed", "rooted"])

@@ -18,7 +18,7 @@ from gape.graph.hetero import hetero_graph, node_counts, relation_types
 from gape.graph.labels import DegreeLabels
 from gape.graph.walk_matrix import NAMES, MatrixName
 from gape.nn.learnable.automaton import LearnableAutomaton, RootedAutomata, TransitionBy, TransitionForm
-from gape.nn.learnable.runs import GraphRuns, check_basis
+from gape.nn.learnable.runs import GraphRuns, check_basis, smith_steps
 from gape.nn.scaling import FeatureScaling, Scaling
 from gape.solvers.basis import Basis, enough_vectors, prepare_layer
 from gape.solvers.certificate import lost_rows
@@ -248,12 +248,42 @@ class GAPE(nn.Module):
     def encode(self, graph: Graph, basis: Basis | None = None) -> Tensor:
         """Encode a :class:`gape.Graph` as :meth:`forward` does, but ignore labels and types that are not read."""
         found = self.read(graph, basis)
+        return found.to(next(self.machine.parameters()).dtype) if self.readout == "pair" else self._project(found)
+
+    def _project(self, found: Tensor) -> Tensor:
+        """Scale features and apply the linear layer."""
         # The features are float32 or float64; the rest of the model may have lower precision.
-        dtype = next(self.machine.parameters()).dtype
-        if self.readout == "pair":
-            return found.to(dtype)
-        scaled: Tensor = self.scaling(found).to(dtype)
+        scaled: Tensor = self.scaling(found).to(next(self.machine.parameters()).dtype)
         return scaled if self.linear is None else self.linear(scaled)
+
+    def from_basis(self, vectors: Tensor, spectrum: Tensor, scale: Tensor, batch: Tensor) -> Tensor:
+        """Encode by a basis alone: tensors only and no checks, for ``torch.compile(fullgraph=True)`` and export.
+
+        For ``readout="node"``, one label, one transition matrix, no length, and bases of undirected graphs by
+        ``AddWalkBasis(**layer.basis_settings)``; equal to ``layer(edge_index, batch, basis=basis_of(data))``.
+
+        Args:
+            vectors, spectrum, scale: ``data.walk_vectors`` ``[n, J]``, ``data.walk_spectrum`` ``[graphs, J]`` and
+                ``data.walk_scale`` ``[n]``.
+            batch: ``[n]``, the graph of each node.
+        """
+        machine = self.machine
+        if isinstance(machine, RootedAutomata) or machine.typed or machine.labels > 1 or machine.final is not None:
+            raise ValueError(f"from_basis is for one label and one transition matrix, got {self.extra_repr()}")
+        if self.readout != "node" or self.length is not None or spectrum.dim() != 2:
+            raise ValueError(
+                f"from_basis is for readout='node' without a length and for undirected graphs, got {self.extra_repr()} "
+                f"and a spectrum of {spectrum.dim()} dimensions"
+            )
+        transition, initial = machine.weights()
+        vectors, power, scale = vectors.to(transition.dtype), spectrum.to(transition.dtype), scale.unsqueeze(1)
+        start = torch.zeros_like(power).index_add(0, batch, vectors / scale)
+        runs, power = start.unsqueeze(-1) * initial[:, 0], power.unsqueeze(-1)
+        for _ in range(smith_steps(self.damping)):
+            runs = runs + power * (runs @ transition)
+            power, transition = power.square(), transition @ transition
+        found = (vectors.unsqueeze(1) @ runs[batch]).squeeze(1) * scale
+        return self._project(found.to(machine.dtype))
 
     def encode_hetero(self, data: Any, *, reverse_relations: bool = False) -> dict[str, Tensor]:
         """Encode a PyG ``HeteroData``: node types are labels, relations edge types; one tensor per node type.

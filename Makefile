@@ -43,14 +43,16 @@ $(BROWSER): $(STAMP)
 test-browser: $(BROWSER)
 	$(ONE) $(BIN)/pytest -m browser -s tests/explorer/test_browser.py
 
-# The compiled kernels with AddressSanitizer and UBSan, on the tests of kernels and solvers; then the solvers without
-# kernels, as everything runs where there is no C compiler.
+# The compiled kernels with AddressSanitizer and UBSan, on the tests of kernels and solvers, those for processors without
+# AVX2, and those for ARM under an emulator if gcc-aarch64-linux-gnu and qemu-user-static are there; then the solvers
+# without kernels, as everything runs where there is no C compiler.
 SANITIZED := build/sanitized
 test-native: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(SANITIZED) \
 	  --config-settings=cmake.define.GAPE_SANITIZE=ON --config-settings=cmake.build-type=RelWithDebInfo .
 	$(ONE) GAPE_NATIVE=$(SANITIZED)/gape/native/libgape.so LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
 	  ASAN_OPTIONS=detect_leaks=0 $(BIN)/pytest tests/native tests/solvers/test_edge_cases.py
+	$(ONE) GAPE_NATIVE=baseline $(BIN)/pytest tests/native tests/solvers/test_edge_cases.py
 	$(ONE) GAPE_NATIVE=0 $(BIN)/pytest -n 2 tests/native tests/solvers tests/graph tests/encodings/test_gape.py
 
 # The documentation, in docs/_build/html; fails at a warning, an example that does not run, or a broken link between pages.

@@ -27,6 +27,11 @@ def test_everything_works_without_the_library():
     assert off == "no compiled kernels: GAPE_NATIVE=0\ntorch.Size([3, 2])\n"
 
 
+@pytest.mark.skipif(native.library() is None, reason=native.description())
+def test_kernels_for_plain_processors_can_be_asked_for():
+    assert output(WORK, GAPE_NATIVE="baseline") == "compiled kernels: baseline\ntorch.Size([3, 2])\n"
+
+
 def test_a_wrong_path_is_named():
     done = subprocess.run(
         [sys.executable, "-c", WORK], env={"GAPE_NATIVE": "/no/such.so"}, capture_output=True, text=True, check=False

@@ -1,7 +1,8 @@
 """Compiled kernels for the CPU: a C library without Python or torch in it, called through ctypes.
 
 PyTorch does the same work where there is no library (no C compiler at installation), and everything on a GPU, with
-gradients, or out of the ordinary. ``GAPE_NATIVE=0`` turns the kernels off; the path of another build replaces them.
+gradients, or out of the ordinary. ``GAPE_NATIVE=0`` turns the kernels off, ``GAPE_NATIVE=baseline`` uses those for
+processors without AVX2, and the path of another build replaces them.
 """
 
 from __future__ import annotations
@@ -93,10 +94,13 @@ def _load() -> tuple[Library | None, str]:
     setting = os.environ.get("GAPE_NATIVE", "1")
     if setting == "0":
         return None, "GAPE_NATIVE=0"
-    path = HERE / FILE if setting == "1" else Path(setting)
+    own = setting in ("1", "baseline")
+    path = HERE / FILE if own else Path(setting)
     if not path.exists():
-        if setting != "1":
-            raise FileNotFoundError(f"GAPE_NATIVE={setting}: no such file; expected 0, 1 or the path of a build")
+        if not own:
+            raise FileNotFoundError(
+                f"GAPE_NATIVE={setting}: no such file; expected 0, 1, baseline or the path of a build"
+            )
         return None, "not built; install gape where there is a C compiler"
     try:
         file = ctypes.CDLL(str(path))
@@ -105,7 +109,7 @@ def _load() -> tuple[Library | None, str]:
     file.gape_variant.restype = file.gape_sources.restype = ctypes.c_char_p
     if _fingerprint() not in ("", file.gape_sources().decode()):
         return None, "built from other sources than these; install gape again"
-    return Library(file, file.gape_variant().decode()), ""
+    return Library(file, setting if setting == "baseline" else file.gape_variant().decode()), ""
 
 
 def _fingerprint() -> str:

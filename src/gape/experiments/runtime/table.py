@@ -85,7 +85,7 @@ def runtime_table(results: Path, encodings: Sequence[str] | None = None) -> Tabl
     for encoding, k, baseline in ((row.encoding, row.k, row.baseline.name) for row in rows):
         if encodings is not None and encoding not in encodings:
             continue
-        title = find_row(encoding).title + ("" if k is None else f", k = {k}")
+        title = _title(encoding, k)
         measured = [found.get((name, encoding, k)) for name in SIZES]
         lines.append((title, "ours", tuple(_entry(line) for line in measured)))
         lines.append((title, f"{baseline}, graph by graph", tuple(_baseline_entry(line) for line in measured)))
@@ -102,10 +102,30 @@ def runtime_table(results: Path, encodings: Sequence[str] | None = None) -> Tabl
         AGREE,
     ]
     for name in SIZES:
-        if (line := next((line for line in found.values() if line["runtime"] == name), None)) is not None:
-            notes.append(f"{name}: {line['graphs']:,} graphs, {line['data']}, {line['threads']} threads.")
+        if measured_there := [line for line in found.values() if line["runtime"] == name]:
+            line = measured_there[0]
+            kernels = _kernels(measured_there)
+            notes.append(f"{name}: {line['graphs']:,} graphs, {line['data']}, {line['threads']} threads; {kernels}.")
     columns = tuple(f"{name} ↓" for name in SIZES)
     return Table("graph-runtime", "Seconds to encode a dataset", columns, tuple(lines), tuple(notes), tuple(brief))
+
+
+def _kernels(lines: Sequence[dict[str, Any]]) -> str:
+    """Say with which kernels the lines of a workload were measured, and which lines if they differ.
+
+    >>> _kernels([{"encoding": "rw", "k": 20, "kernels": "compiled kernels: avx2"}, {"encoding": "spd", "k": None}])
+    'compiled kernels: avx2 (RW, k = 20), no compiled kernels (SPD+C)'
+    """
+    rows: dict[str, list[str]] = {}
+    for line in lines:
+        rows.setdefault(line.get("kernels", "no compiled kernels"), []).append(_title(line["encoding"], line["k"]))
+    if len(rows) == 1:
+        return next(iter(rows))
+    return ", ".join(f"{kernels} ({'; '.join(titles)})" for kernels, titles in rows.items())
+
+
+def _title(encoding: str, k: int | None) -> str:
+    return find_row(encoding).title + ("" if k is None else f", k = {k}")
 
 
 def _entry(line: dict[str, Any] | None) -> Entry:

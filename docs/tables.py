@@ -4,6 +4,8 @@ A table stands between two comments; the first is the command that prints it:
 
     <!-- gape table k-study --task cycles -->
     <!-- end of table -->
+
+Files in results/ are named as they stand there: gape compare --show results/comparison.jsonl.
 """
 
 import re
@@ -20,17 +22,30 @@ PAGES = (
     ROOT / "README.md",
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("results", "differences", "ablations", "learned", "speed", "translation", "expressiveness")
+        for name in (
+            "results",
+            "differences",
+            "ablations",
+            "learned",
+            "speed",
+            "translation",
+            "expressiveness",
+            "comparison",
+        )
     ),
 )
 END = "<!-- end of table -->"
-MARKED = re.compile(rf"(<!-- gape (table [^\n]+) -->\n)(.*?){END}", re.DOTALL)
+MARKED = re.compile(rf"(<!-- gape ((?:table|compare) [^\n]+) -->\n)(.*?){END}", re.DOTALL)
 
 
 def printed(words: str, results: Path) -> str:
     """Return what the command prints in Markdown, from these results alone."""
-    folders = ["--runs", str(results), "--results", str(results)]
-    found = CliRunner().invoke(app, ["table", "--format", "markdown", *shlex.split(words)[1:], *folders])
+    command, *options = shlex.split(words)
+    if command == "table":
+        options = ["--format", "markdown", *options, "--runs", str(results), "--results", str(results)]
+    else:
+        options = [str(results / word.removeprefix("results/")) if "results/" in word else word for word in options]
+    found = CliRunner().invoke(app, [command, *options])
     if found.exit_code:
         raise ValueError(f"gape {words}: {found.exception or found.output}")
     return found.stdout

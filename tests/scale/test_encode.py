@@ -1,5 +1,8 @@
 """Encodings of graphs on disk equal those in memory, however the work is cut and interrupted."""
 
+import sys
+from types import SimpleNamespace
+
 import networkx as nx
 import numpy as np
 import pyarrow.parquet
@@ -155,6 +158,39 @@ def test_divergent_damping_is_refused_before_any_work(tmp_path):
         encode_large(graph, GAPE(damping=1.0, relative=True), tmp_path / "pe.npy")
     assert not {"walking", "writing"} & {*stages}
     assert [path.name for path in tmp_path.iterdir()] == ["g"]
+
+
+@pytest.mark.parametrize("damping", [0.02, 0.9])  # one block of steps, several
+def test_free_space_is_asked_for_before_any_work(tmp_path, monkeypatch, damping):
+    stream = RMAT(12, 60_000, seed=3)
+    asked, used = [], [0]
+
+    def note(folder, needed, what):
+        asked.append(needed)
+
+    def look(*_):
+        used[-1] = max(used[-1], sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()))
+
+    monkeypatch.setattr(sys.modules["gape.scale.build"], "check_free_space", note)
+    monkeypatch.setattr(sys.modules["gape.scale.encode"], "check_free_space", note)
+    monkeypatch.setattr(sys.modules["gape.scale.build"], "RECORD_SECONDS", 0.0)
+    disk = build(stream, tmp_path / "g", progress=look)
+    used.append(0)
+    before = sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file())
+    encode_large(disk, GAPE(states=8, damping=damping), tmp_path / "pe.npy", progress=look)
+    used[1] -= before
+    assert len(asked) == 2
+    for needed, peak in zip(asked, used, strict=True):
+        assert 0.6 * needed < peak <= 1.05 * needed
+
+    monkeypatch.undo()
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=1000))
+    with pytest.raises(OSError, match=r"sorting the 60,000 edges .* needs about .* GiB of disk, and .* GiB free"):
+        build(stream, tmp_path / "h")
+    here = sorted(tmp_path.rglob("*"))
+    with pytest.raises(OSError, match=r"encoding 4,096 nodes with 9 columns needs about .* GiB of disk"):
+        encode_large(disk, GAPE(states=9), tmp_path / "other.npy")
+    assert sorted(tmp_path.rglob("*")) == here
 
 
 def test_what_a_graph_on_disk_cannot_have_is_refused(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 import sys
 import tokenize
 import zipfile
@@ -50,6 +51,21 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise ValueError(f"{path} is no file that could be replaced (a folder or a device); name another one")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} for {path.name}; make it first")
+
+
+def check_free_space(folder: str | os.PathLike[str], needed: float, what: str) -> None:
+    """Raise if the disk of ``folder`` has less than ``needed`` bytes free; call it before the work that fills it.
+
+    >>> check_free_space("/", 2**60, "the graph")
+    Traceback (most recent call last):
+    OSError: the graph needs about 1073741824.0 GiB of disk, and / has ... GiB free; make room, or ...
+    """
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise OSError(
+            f"{what} needs about {needed / 2**30:.1f} GiB of disk, and {folder} has {free / 2**30:.1f} GiB free; make "
+            "room, or name a folder on another disk"
+        )
 
 
 @contextmanager

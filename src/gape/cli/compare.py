@@ -28,42 +28,59 @@ def compare(
         float, typer.Option(metavar="PART", min=0.0, max=1.0, help="Part of the graphs, for a quick look.")
     ] = 1.0,
     results: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also keep the figures there, one line per encoding.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep every figure there as it comes; what the file has is not measured."),
     ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Measure the times in --results once more.")] = False,
     show: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Measure nothing: print the figures kept in this file.")
     ] = None,
+    part: Annotated[str | None, typer.Option(metavar="PART", help="Print cost or promises only.")] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Compare encodings: time, memory, repeatability, renumbering, pairs told apart, graphs they take.
 
     Example: gape compare rw lape gape --share 0.01
     """
+    from gape._internal.validation import check_one_of
     from gape.encodings import settings_of
+    from gape.experiments.compare import PARTS, compared_names, describe_conditions, read_rows, render, write_rows
     from gape.experiments.compare import compare as measured
-    from gape.experiments.compare import compared_names, read_rows, render, write_rows
     from gape.experiments.runtime.cost import WORKLOADS
 
+    if part is not None:
+        check_one_of(tuple(PARTS), part=part)
+    for name in encodings or []:
+        settings_of(name)
     if show is not None:
         if not show.is_file():
             raise FileNotFoundError(f"--show: there is no file {show}; make it by gape compare --results {show}")
-        typer.echo(render(read_rows(show)), nl=False)
-        return
-    for name in encodings or []:
-        settings_of(name)
-    chosen = workload.split(",") if workload else list(WORKLOADS)
-    rows = measured(
-        encodings or compared_names(),
-        chosen,
-        data_dir=data_dir,
-        limit_seconds=seconds,
-        limit_gigabytes=memory,
-        share=share,
-        report=lambda line: typer.echo(line, err=True),
-    )
-    if results is not None:
-        write_rows(results, rows)
-    typer.echo(render(rows, chosen), nl=False)
+        rows = [row for row in read_rows(show) if not encodings or row.encoding in encodings]
+    else:
+        if results is not None and share < 1:
+            raise ValueError(f"--results keeps figures of all graphs, got --share {share:g}; leave out one of the two")
+        known = [] if results is None else read_rows(results)
+        changed = measured(
+            encodings or compared_names(),
+            workload.split(",") if workload else WORKLOADS,
+            data_dir=data_dir,
+            limit_seconds=seconds,
+            limit_gigabytes=memory,
+            share=share,
+            known=known,
+            again=again,
+            report=lambda line: typer.echo(line, err=True),
+        )
+        found = {row.encoding: row for row in known if not encodings or row.encoding in encodings}
+        for row in changed:
+            found[row.encoding] = row
+            if results is not None:
+                write_rows(results, [row])
+        rows = list(found.values())
+    for title in PARTS if part is None else [part]:
+        typer.echo(render(rows, title))
+        if title == "cost":
+            typer.echo(describe_conditions(rows))
 
 
 @needs("bench")

@@ -16,7 +16,16 @@ from gape._internal.threads import map_threads
 from gape._internal.validation import check_at_least, check_one_of
 from gape.encodings.base import NodeEncoding, PairEncoding
 from gape.encodings.pairs import Pairs
-from gape.graph.batching import Block, blocks, check_memory, offsets, scatter_pairs, scatter_rows, symmetrised
+from gape.graph.batching import (
+    Block,
+    blocks,
+    check_memory,
+    dense_parts,
+    offsets,
+    scatter_pairs,
+    scatter_rows,
+    symmetrised,
+)
 from gape.graph.graph import Graph
 from gape.graph.validate import check_nonnegative
 from gape.graph.walk_matrix import WalkMatrix
@@ -67,7 +76,7 @@ class PageRank(PairEncoding):
             f"PageRank between {pairs} pairs of nodes",
             "encode fewer graphs at a time, or raise memory",
         )
-        return Pairs(torch.cat(map_threads(self._matrices, graph.parts)), graph.sizes)
+        return Pairs(torch.cat(map_threads(self._matrices, dense_parts(graph))), graph.sizes)
 
     def _matrices(self, part: Graph) -> Tensor:
         squares = part.sizes.square()

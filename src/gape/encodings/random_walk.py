@@ -213,12 +213,12 @@ class RelativeRandomWalk(DenseEncoding):
             yield block, self._powers(block.matrices) if self.pairwise else self._diagonals(block.matrices)
 
     def _powers(self, walk: Tensor) -> Tensor:
-        out = walk.new_empty(*walk.shape, self.length)
-        power = torch.eye(walk.shape[1], dtype=walk.dtype, device=walk.device).expand_as(walk)
-        for step in range(self.length):
-            power = power @ walk if step else power
-            out[..., step] = power
-        return out
+        # Steps lie one after the other in memory: each product is written in its place.
+        out = walk.new_empty(self.length, *walk.shape)
+        out[0] = torch.eye(walk.shape[1], dtype=walk.dtype, device=walk.device)
+        for step in range(1, self.length):
+            torch.bmm(out[step - 1], walk, out=out[step])
+        return out.movedim(0, -1)
 
     def _diagonals(self, walk: Tensor) -> Tensor:
         out = walk.new_ones(*walk.shape[:2], self.length)

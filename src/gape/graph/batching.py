@@ -175,7 +175,9 @@ def members(ptr: Tensor, segments: Tensor) -> Tensor:
 # Elements of the matrices in one block: a few blocks fit into the processor's cache.
 BLOCK_ELEMENTS = 1 << 17
 # Elements of the dense matrices that are built from the edges at once.
-DENSE_PART_ELEMENTS = 1 << 24
+DENSE_PART_ELEMENTS = 1 << 22
+# Parts of a batch that would be one, for threads to share.
+MIN_DENSE_PARTS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,10 +234,13 @@ def blocks(
 
 
 def dense_parts(graph: Graph) -> list[Graph]:
-    """Cut a batch into parts of about ``DENSE_PART_ELEMENTS`` dense elements, at least one per thread if possible."""
+    """Cut a batch into parts of about ``DENSE_PART_ELEMENTS`` dense elements, at least ``MIN_DENSE_PARTS`` if possible.
+
+    The number of threads has no say, since bytes depend on which graphs are computed together.
+    """
     squares = graph.sizes.square().cumsum(0)
     total = int(squares[-1])
-    parts = max(-(-total // DENSE_PART_ELEMENTS), min(torch.get_num_threads(), graph.num_graphs))
+    parts = max(-(-total // DENSE_PART_ELEMENTS), min(MIN_DENSE_PARTS, graph.num_graphs))
     if parts == 1:
         return [graph]
     ends = torch.searchsorted(squares, torch.arange(1, parts, device=squares.device) * (total / parts))
@@ -269,7 +274,7 @@ def scatter_pairs(out: Tensor, starts: Tensor, block: Block, matrices: Tensor) -
     """
     n = matrices.shape[1]
     places = starts[block.graphs, None] + torch.arange(n * n, device=matrices.device)
-    out.index_copy_(0, places.flatten(), matrices.flatten(0, 2).to(out.dtype))
+    out.index_copy_(0, places.flatten(), matrices.to(out.dtype).flatten(0, 2))
 
 
 def symmetrised(block: Block, walk: WalkMatrix) -> Tensor:

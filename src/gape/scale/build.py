@@ -22,7 +22,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gape._internal.files import folder_lock, replacing
+from gape._internal.files import check_free_space, folder_lock, replacing
 from gape._internal.validation import check_one_of
 from gape.io.edge_chunks import EdgeChunk, EdgeFile
 from gape.scale.disk_graph import DiskGraph
@@ -38,6 +38,8 @@ MAX_BUCKET_EDGES = 1 << 25
 # Seconds between two records of progress.
 RECORD_SECONDS = 20.0
 MAX_NODES = 2**31 - 1
+# Offsets, counts and degrees.
+NODE_BYTES = 24
 _HALF = np.uint64(32)
 
 
@@ -187,10 +189,13 @@ class _Build:
 
     def _spread(self) -> None:
         state = self.state
-        for chunk in self.stream.chunks(state.chunks):
+        began = state.chunks
+        for chunk in self.stream.chunks(began):
             weighted = chunk.weight is not None
             if state.chunks == 0:
                 state.weighted = weighted
+            if state.chunks == began and chunk.fraction:
+                self._check_space(chunk, chunk.fraction)
             self._append(_keys(chunk, self.undirected), _weights(chunk, self.undirected))
             state.chunks += 1
             done = sum(state.buckets.values())
@@ -201,6 +206,18 @@ class _Build:
             raise ValueError(f"{self.stream.name} holds no edges")
         state.spread = True
         self._record()
+
+    def _check_space(self, chunk: EdgeChunk, fraction: float) -> None:
+        """Raise if the disk cannot hold the rest of the buckets and the arrays, by the first chunk's share of all."""
+        held = sum(self.state.buckets.values())
+        edges = (held + len(chunk.source) * (2 if self.undirected else 1)) / fraction
+        bucket, array = (16, 12) if self.state.weighted else (8, 4)
+        nodes = NODE_BYTES * (self.stream.nodes or 0)
+        check_free_space(
+            self.folder,
+            bucket * (edges - held) + array * edges + nodes,
+            f"sorting the {edges:,.0f} edges of {self.stream.name}",
+        )
 
     def _append(self, keys: NDArray[np.uint64], weights: NDArray[np.float64] | None) -> None:
         bucket = keys >> np.uint64(32 + BUCKET_BITS)

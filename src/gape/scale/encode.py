@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gape._internal.files import check_writable, folder_lock, replacing
+from gape._internal.files import check_free_space, check_writable, folder_lock, replacing
 from gape._internal.validation import check_at_least, check_one_of, finite_number, parse_setting, seed_number
 from gape.encodings.gape import GAPE
 from gape.encodings.pagerank import Dangling
@@ -24,7 +24,7 @@ from gape.scale.disk_graph import DiskGraph
 from gape.scale.radius import spectral_radius
 from gape.scale.ranks import Ranks, ranks
 from gape.scale.walk import SplitWalk
-from gape.scale.walk_sum import WalkSum, estimate_returns
+from gape.scale.walk_sum import WalkSum, estimate_returns, walk_sum_bytes
 from gape.scale.workspace import RowFile, Workspace
 
 OUTPUTS = (".npy", ".parquet")
@@ -265,8 +265,10 @@ class _Encode:
             return self._estimate(self.encoding)
         problem = self._problem()
         m, k = problem.initial.shape
-        scale = self._checked_scale(problem)
+        scale, radius = self._checked_scale(problem)
         workspace = Workspace(self.graph.folder, self.settings, self.ranks)
+        if not workspace.state:
+            self._check_space(workspace, m, k, radius)
         walk = self._walk(problem.matrix, m)
         start = self._start(walk, problem)
         counts = walk.ranks.sum(*start.sum(0, dtype=np.float64))
@@ -339,24 +341,51 @@ class _Encode:
             "degree" if encoding.labelling == "degree" else "one",
         )
 
-    def _checked_scale(self, problem: _Problem) -> float:
-        """Return the factor of the transition, after proving that ρ(μ)ρ(A) is below 1, or refuse."""
+    def _check_space(self, workspace: Workspace, m: int, k: int, radius: float) -> None:
+        """Raise on every rank if the disks cannot hold the walk counts, partial sums and the encoding.
+
+        Args:
+            workspace: deleted in that case.
+            m: columns of the walk counts.
+            k: columns of the encoding.
+            radius: ρ(μ)ρ(A), or a bound, from which follows how many steps there will be.
+        """
+        steps = math.log(self.tolerance) / math.log(radius) if 0 < radius < 1 and self.tolerance > 0 else 1
+        error: OSError | None = None
+        if self.ranks.first:
+            files = [(self.graph.folder, walk_sum_bytes(steps, self.graph.nodes, m, k, np.dtype(self.vectors)))]
+            copies = 2 if self.out.suffix == ".parquet" else 1
+            files.append((self.out.absolute().parent, copies * self.graph.nodes * k * np.dtype(self.dtype).itemsize))
+            if os.stat(files[0][0]).st_dev == os.stat(files[1][0]).st_dev:
+                files = [(files[0][0], files[0][1] + files[1][1])]
+            try:
+                for folder, needed in files:
+                    check_free_space(folder, needed, f"encoding {self.graph.nodes:,} nodes with {k} columns")
+            except OSError as found:
+                error = found
+        error = self.ranks.agree(error)
+        if error is not None:
+            workspace.delete()
+            raise error
+
+    def _checked_scale(self, problem: _Problem) -> tuple[float, float]:
+        """Return the factor of the transition and a bound of ρ(μ)ρ(A), after proving that it is below 1, or refuse."""
         mu = float(np.abs(np.linalg.eigvals(problem.transition)).max(initial=0.0))
         walk = self._walk(problem.matrix, 1, "float64")
         if not problem.relative and mu * walk.norm_bound() < 1:
-            return 1.0
+            return 1.0, mu * walk.norm_bound()
         if problem.relative and mu >= 1:
             raise ValueError(f"the sum over runs diverges: a relative damping must be below 1, got {mu:g}")
         radius = self._radius(walk)
         if problem.relative:
-            return 1.0 / radius if radius > 0 else 1.0
+            return (1.0 / radius, mu) if radius > 0 else (1.0, 0.0)
         if mu * radius >= 1:
             raise ValueError(
                 f"the sum over runs diverges: ρ(μ) = {mu:g} times ρ(A) = {radius:.6g} is {mu * radius:.3g}, not "
                 "below 1. Make the damping a fraction of 1/ρ(A) (relative=True, --relative), walk on the random-walk "
                 f"matrix (matrix='random_walk'), or take a damping below {1 / radius:.3g}"
             )
-        return 1.0
+        return 1.0, mu * radius
 
     def _radius(self, walk: SplitWalk) -> float:
         """Find ρ(A), or read it where an earlier call left it."""

@@ -47,6 +47,16 @@ class SumResult:
     converged: bool
 
 
+def walk_sum_bytes(steps: float, nodes: int, m: int, k: int, dtype: np.dtype[Any]) -> float:
+    """Disk that a sum of so many steps needs: the walk counts of a block, and two partial sums beyond one block.
+
+    >>> walk_sum_bytes(8, 1000, 1, 32, np.dtype("float64")), walk_sum_bytes(250, 1000, 1, 32, np.dtype("float64"))
+    (64000.0, 904000.0)
+    """
+    counts = min(steps, BLOCK_STEPS + 1) * nodes * m * dtype.itemsize
+    return float(counts + (2 * nodes * k * 8 if steps > BLOCK_STEPS else 0))
+
+
 class WalkSum:
     """Partial sums with checkpoints.
 

@@ -143,12 +143,12 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{name: version(name) for name in _PACKAGES},
         "machine": platform.machine(),
-        "processor": _processor(),
+        "processor": processor_name(),
         "accelerator": str(torch.accelerator.current_accelerator() or "cpu"),
     }
 
 
-def _processor() -> str:
+def processor_name() -> str:
     """Return the processor's name if the system tells it: the order of sums depends on the processor."""
     listed = Path("/proc/cpuinfo")  # Linux, where the platform module has no name
     lines = listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []

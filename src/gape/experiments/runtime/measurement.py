@@ -153,7 +153,9 @@ def _agrees(comparison: Comparison, graph: Any) -> bool:
     return baseline.agrees(ours.matrices()[0] if isinstance(ours, Pairs) else ours, theirs)
 
 
-def time_baseline(work: Workload, baseline: Baseline, seconds: float) -> tuple[float, list[Any]]:
+def time_baseline(
+    work: Workload, baseline: Baseline, seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> tuple[float, list[Any]]:
     """Return the baseline's seconds per graph, and the graphs that they were measured on."""
     from threadpoolctl import threadpool_limits
 
@@ -161,28 +163,28 @@ def time_baseline(work: Workload, baseline: Baseline, seconds: float) -> tuple[f
     paces = {}
     for threads in sorted({1, torch.get_num_threads()}):
         with threadpool_limits(threads):
-            paces[threads] = best_of(2, lambda: [baseline.compute(graph) for graph in probe]) / len(probe)
+            paces[threads] = best_of(2, lambda: [baseline.compute(graph) for graph in probe], clock) / len(probe)
     best = min(paces, key=paces.__getitem__)
     graphs = sample_graphs(work, max(len(probe), int(seconds / paces[best])), baseline.min_nodes)
     ready = [baseline.prepare(graph) for graph in graphs]
     with threadpool_limits(best):
-        pace = best_of(MAX_REPEATS, lambda: [baseline.compute(graph) for graph in ready]) / len(graphs)
+        pace = best_of(MAX_REPEATS, lambda: [baseline.compute(graph) for graph in ready], clock) / len(graphs)
     return pace, graphs
 
 
-def run_times(repeats: int, work: Callable[[], Any]) -> list[float]:
+def run_times(repeats: int, work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> list[float]:
     """Time up to ``repeats`` calls: at least two, and no more once they have taken ten seconds."""
     times: list[float] = []
     while len(times) < repeats and (len(times) < 2 or sum(times) < ENOUGH_SECONDS):
-        start = time.perf_counter()
+        start = clock()
         work()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return times
 
 
-def best_of(repeats: int, work: Callable[[], Any]) -> float:
+def best_of(repeats: int, work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
     """Return the shortest of several times, in seconds: the one least disturbed by other processes."""
-    return min(run_times(repeats, work))
+    return min(run_times(repeats, work, clock))
 
 
 def table(timings: Sequence[Timing]) -> Table:

@@ -159,6 +159,7 @@ WORDY = b"""<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="w" f
         ("graph.graphml", b"<graphml", "cannot be read as GraphML"),
         ("graph.graphml", b"<graphml></graphml>", "cannot be read as GraphML"),
         ("graph.gml", b"graph [ nodes", "cannot be read as GML"),
+        ("graph.mtx", b"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\0", "Market file: byte 57 is null"),
         ("matrix.npz", b"PK nonsense", "cannot be read as a sparse matrix: it is not an archive of arrays"),
         ("graph.graphml", WORDY, "edge 'a' – 'b' has weight 'heavy', which is not a number"),
         ("matrix.mtx", b"nonsense", "cannot be read as a Matrix Market file"),

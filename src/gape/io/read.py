@@ -187,9 +187,11 @@ def read_mtx(path: Path) -> NamedGraphs:
     import scipy.io  # imports threadpoolctl if it is installed
 
     try:
-        # SciPy reads beyond the end of a file whose last line is not a number and has no end.
-        content = io.BytesIO(path.read_bytes() + b"\n")
-        return numbered(as_graph(scipy.sparse.coo_array(scipy.io.mmread(content))))
+        # SciPy reads beyond the end of a file whose last line is not a number and has no end; null bytes crash it.
+        content = path.read_bytes() + b"\n"
+        if b"\0" in content:
+            raise ValueError(f"byte {content.index(0)} is null, and this is a format of text")
+        return numbered(as_graph(scipy.sparse.coo_array(scipy.io.mmread(io.BytesIO(content)))))
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{path} cannot be read as a Matrix Market file: {error}") from error
 

@@ -160,9 +160,11 @@ def test_separations_are_those_of_all_eigenvalues(states):
 def test_krylov_leaves_nearly_singular_equations_to_pytorch():
     graph = gape.Graph.union([batch(directed=False, weighted=False, sizes=[80], seed=seed) for seed in range(3)])
     eigenvalues = np.linalg.eigvalsh(graph.walk("adjacency").dense().numpy())[:, -1]
+    # Without fused multiply-adds rounding keeps the kernel from 1e-12 here.
+    tolerance = 1e-12 if "avx2" in native.description() else 1e-11
     for gap, certified in ((1e-9, False), (1e-4, True)):
         automaton = gape.Automaton.katz((1.0 - gap) / eigenvalues[1])
-        result = Krylov(tolerance=1e-11).compiled(Equation.of(automaton, graph))
+        result = Krylov(tolerance=tolerance).compiled(Equation.of(automaton, graph))
         assert [status is not gape.Status.NOT_CONVERGED for status in result.status_list()] == [True, certified, True]
         solution = gape.solve(automaton, graph, solver=Krylov(), throw=False)  # may be called ill-conditioned
         operators = np.eye(80) - float(automaton.transition) * graph.walk().dense().mT.numpy()

@@ -91,7 +91,7 @@ def show_config() -> None:
 @functools.cache
 def _load() -> tuple[Library | None, str]:
     """The library, or the reason why there is none."""
-    setting = os.environ.get("GAPE_NATIVE", "1")
+    setting = os.environ.get("GAPE_NATIVE") or "1"
     if setting == "0":
         return None, "GAPE_NATIVE=0"
     own = setting in ("1", "baseline")

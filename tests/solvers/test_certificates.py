@@ -9,6 +9,7 @@ import torch
 
 import gape
 from gape.solvers import AlgebraicOnlyWarning, FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
+from gape.solvers.certificate import contracting_power
 from tests.solvers.oracle import dense_adjacency, kronecker_system
 
 SOLVERS = [None, Krylov(), Spectral(), Schur(), Kronecker(), FixedPoint()]
@@ -130,6 +131,12 @@ def test_residuals_reported_are_at_least_the_ones_computed_outright():
         source = np.repeat(automaton.initial.numpy().T, 40, 0)
         actual = np.linalg.norm(x - matrix.T @ x @ mu - source) / np.linalg.norm(source)
         assert actual <= float(solution.residual) * (1 + 1e-6) + 1e-13
+
+
+def test_products_beyond_the_number_format_do_not_contract():
+    for entries in ([[torch.inf, 0.0], [0.0, 0.1]], [[torch.nan, 0.0], [0.0, 0.1]], [[1e200, 1e200], [1e200, 0.1]]):
+        assert contracting_power(torch.tensor(entries, dtype=torch.float64), most=64) is None
+    assert contracting_power(torch.tensor([[0.1]], dtype=torch.float64), most=64) == 1
 
 
 def test_overflow_and_bad_input_are_not_called_singular():

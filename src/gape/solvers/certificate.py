@@ -247,11 +247,10 @@ def contracting_power(matrix: Tensor, most: int) -> int | None:
         2
     """
     power, error = 1, torch.zeros_like(matrix.abs())
-    while True:
+    while power <= most and bool(torch.isfinite(error).all() & torch.isfinite(matrix).all()):
         if float(torch.linalg.matrix_norm(matrix, 2)) + float(torch.linalg.matrix_norm(error)) <= 0.5:
             return power
         size = matrix.abs()
         error = size @ error + error @ size + error @ error + 2.0**-50 * len(matrix) * (size @ size)
         matrix, power = matrix @ matrix, 2 * power
-        if power > most or not bool(torch.isfinite(error).all() & torch.isfinite(matrix).all()):
-            return None
+    return None

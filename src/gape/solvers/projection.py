@@ -31,6 +31,8 @@ from gape.solvers.solution import Status
 
 # The labels excite an eigenvalue if their part along it is larger than this, relative to all of them.
 EXCITED_RATIO = 1e-10
+# Relative residual of rounding above which the coordinates of an orthogonal basis do not tell the residual.
+MAX_TRUSTED_ROUNDING = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +247,7 @@ class Projection(Solver):
         # the bound of rounding errors may be far above them: there the residual is computed from the equation.
         residual = equation.relative(inside + outside)
         cancels = self.vectors.shape[1] > 1 and bool((unique == NO).any())
-        coarse = (rounding > tolerance) & torch.isfinite(residual) & (not self.orthogonal)
+        coarse = (rounding > (MAX_TRUSTED_ROUNDING if self.orthogonal else tolerance)) & torch.isfinite(residual)
         if self.complete or cancels:
             residual = equation.residual(x)
         elif bool(coarse.any()):

@@ -64,13 +64,15 @@ PACKAGES = (
 
 # Where other projects document their names. Their inventories cannot be fetched offline.
 PYTORCH, PYTHON = "https://docs.pytorch.org/docs/stable", "https://docs.python.org/3/library"
+PYG = "https://pytorch-geometric.readthedocs.io/en/latest/generated"
 OTHERS = (
     (r"torch\.Tensor", f"{PYTORCH}/tensors.html#torch.Tensor"),
     (r"torch\.(dtype|device)", rf"{PYTORCH}/tensor_attributes.html#torch.\1"),
     (r"torch\._C\.Generator", f"{PYTORCH}/generated/torch.Generator.html"),
     (r"torch\.nn\.modules\.module\.Module", f"{PYTORCH}/generated/torch.nn.Module.html"),
     (r"(torch\.nn\.[\w.]+)", rf"{PYTORCH}/generated/\1.html#\1"),
-    (r"(torch_geometric\.[\w.]+)", r"https://pytorch-geometric.readthedocs.io/en/latest/generated/\1.html#\1"),
+    (r"torch_geometric\.data\.(?:\w+\.)?(\w+)", rf"{PYG}/torch_geometric.data.\1.html#torch_geometric.data.\1"),
+    (r"(torch_geometric\.[\w.]+)", rf"{PYG}/\1.html#\1"),
     (r"(numpy\.[\w.]+)", r"https://numpy.org/doc/stable/reference/generated/\1.html#\1"),
     (r"(scipy\.[\w.]+)", r"https://docs.scipy.org/doc/scipy/reference/generated/\1.html#\1"),
     (r"(collections\.abc|typing|pathlib|dataclasses|os|abc|enum)\.(\w+)", rf"{PYTHON}/\1.html#\1.\2"),

@@ -100,6 +100,15 @@ def test_a_page_holds_the_encodings_that_were_asked_for():
     assert np.array_equal(found[1], own)
 
 
+@pytest.mark.parametrize("name", ["cycle", "path", "rook", "sbm", "karate"])
+def test_an_example_takes_other_encodings_and_settings(name):
+    content, _ = parts_of(explore(name, encodings=["rw"], states=4, seed=7))
+    titles = {entry["title"] for entry in content["encodings"]} | {"gape"}
+    assert {view["encoding"] for view in content["views"]} <= titles
+    assert all((view["states"], view["seed"]) == (4, 7) and view["column"] < 4 for view in content["views"])
+    assert parts_of(explore(name, damping=0.2))[0]["views"][0]["damping"] == 0.2
+
+
 def test_a_large_graph_shows_what_was_computed():
     graph = gape.as_graph(nx.connected_watts_strogatz_graph(900, 4, 0.1, seed=0))
     content, arrays = parts_of(explore(graph, states=4, damping=0.9, seed=3, encodings=["rw"]))

@@ -72,9 +72,9 @@ def explore(
     source: Any,
     *,
     encodings: Mapping[str, Any] | Sequence[str] | None = None,
-    states: int = 16,
-    damping: float = 0.9,
-    seed: int = 0,
+    states: int | None = None,
+    damping: float | None = None,
+    seed: int | None = None,
     undirected: bool = False,
     graph: str | int | None = None,
     positions: Any = None,
@@ -90,8 +90,8 @@ def explore(
             (:data:`gape.explorer.GALLERY`).
         encodings: names of encodings to show beside GAPE, or a mapping from titles to names, encodings or your own
             features ``[n, k]``; ``None`` for a few that suit the graph's size.
-        states, seed: of the automaton that is shown first.
-        damping: γ·ρ(A) of that automaton; γ itself on a graph without cycles.
+        states, seed: of the automaton that is shown first; ``None`` for 16 and 0, or those of an example.
+        damping: γ·ρ(A) of that automaton, γ itself on a graph without cycles; ``None`` for 0.9, or that of an example.
         undirected: take every edge in both directions.
         graph: name of one graph of a file or batch; ``None`` for all, or for the first 36.
         positions: ``[n, 2]`` places of the nodes; computed if ``None``.
@@ -103,12 +103,19 @@ def explore(
         ('Karate club', False)
     """
     shown = _example(source, undirected=undirected, graph=graph)
-    changed: dict[str, Any]
-    if isinstance(source, str) and source in GALLERY:
-        changed = {"encodings": encodings} if encodings is not None else {}
-    else:
-        view = View(states=states, damping=damping, seed=seed)
-        changed = {"encodings": encodings, "views": (view,)}
+    given = {"states": states, "damping": damping, "seed": seed}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    changed: dict[str, Any] = {}
+    if not (isinstance(source, str) and source in GALLERY):
+        changed = {"encodings": encodings, "views": (View(**settings),)}
+    elif encodings is not None or settings:
+        # An example's views of its own encodings go with these.
+        views = [view for view in shown.views if encodings is None or view.encoding == "gape"] or [View()]
+        if states is not None:
+            views = [replace(view, column=min(view.column, max(states - 1, 0))) for view in views]
+        changed["views"] = tuple(replace(view, **settings) for view in views)
+        if encodings is not None:
+            changed["encodings"] = encodings
     if title is not None:
         changed["title"] = title
     if positions is not None:

@@ -1,4 +1,4 @@
-"""``import gape`` needs torch, numpy and scipy, and brings nothing else."""
+"""``import gape`` needs torch, numpy, scipy, filelock and threadpoolctl, and brings nothing else."""
 
 import json
 import subprocess
@@ -21,7 +21,6 @@ OPTIONAL = [
     "torchmetrics",
     "sacrebleu",
     "sentencepiece",
-    "threadpoolctl",
 ]
 
 WORK = """
@@ -45,7 +44,7 @@ def modules_after(code: str) -> set[str]:
     ids=["import", "use"],
 )
 def test_gape_works_without_any_optional_package(code):
-    # What torch and SciPy bring along where they find it (SciPy: threadpoolctl) is not ours.
+    # What torch and SciPy bring along where they find it is not ours.
     theirs = modules_after("import torch, scipy.io, scipy.linalg, scipy.sparse.linalg, scipy.sparse.csgraph")
     assert sorted(modules_after(code) & set(OPTIONAL) - theirs) == []
 

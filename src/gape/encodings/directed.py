@@ -12,6 +12,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from gape._internal.threads import one_blas_thread
 from gape._internal.validation import check_at_least, check_one_of
 from gape.automaton import Automaton
 from gape.encodings.base import NodeEncoding
@@ -152,7 +153,9 @@ class SingularVectors(NodeEncoding):
         if graph.num_graphs == 1 and bool(self._is_large(graph.sizes).all()):
             source, target = graph.edge_index.cpu().numpy()
             weights, n = graph.adjacency.weights.detach().cpu().numpy(), graph.num_nodes
-            found = sparse_singular_vectors(scipy.sparse.csr_array((weights, (source, target)), (n, n)), self.rank)
+            matrix = scipy.sparse.csr_array((weights, (source, target)), (n, n))
+            with one_blas_thread():
+                found = sparse_singular_vectors(matrix, self.rank)
             return self._scaled(*(torch.from_numpy(each).unsqueeze(0) for each in found))[0].to(graph.device)
         largest = int(graph.sizes.max()) if graph.num_graphs else 0
         what = f"SingularVectors on a graph of {largest} nodes"

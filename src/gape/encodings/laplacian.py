@@ -12,7 +12,7 @@ import scipy.sparse.csgraph
 import torch
 from torch import Tensor
 
-from gape._internal.threads import map_threads
+from gape._internal.threads import map_threads, one_blas_thread
 from gape._internal.validation import check_at_least, check_one_of
 from gape.encodings.base import NodeEncoding
 from gape.graph.batching import Block, blocks, scatter_rows
@@ -223,13 +223,19 @@ def laplacian_eigenpairs(graph: Graph, k: int, laplacian: LaplacianMatrix, *, tr
     if adjacency is not None and (laplacian.symmetrize or bool((adjacency == adjacency.T).all())):
         return _of_single_graph(adjacency, k, laplacian, trivial)
     laplacian.check(graph)
+    with one_blas_thread():
+        return _of_graphs(graph, k, laplacian, trivial)
+
+
+def _of_graphs(graph: Graph, k: int, laplacian: LaplacianMatrix, trivial: bool) -> Eigenpairs:
+    """Compute the same for graphs of any number and size."""
     large = (graph.sizes > MAX_DENSE_NODES).nonzero().flatten().tolist()
     if large and graph.num_graphs == 1:
         return _of_large_graph(graph, k, laplacian, trivial)
     if large:
         # Each large graph by itself, those between two large ones together.
         bounds = sorted({0, graph.num_graphs, *large, *(i + 1 for i in large)})
-        found = [laplacian_eigenpairs(graph.slice(a, b), k, laplacian, trivial=trivial) for a, b in pairwise(bounds)]
+        found = [_of_graphs(graph.slice(a, b), k, laplacian, trivial) for a, b in pairwise(bounds)]
         return Eigenpairs(torch.cat([f.values for f in found]), torch.cat([f.vectors for f in found]))
     values = torch.full((graph.num_graphs, k), torch.nan, dtype=torch.float64, device=graph.device)
     vectors = torch.zeros(graph.num_nodes, k, dtype=torch.float64, device=graph.device)

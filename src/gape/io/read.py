@@ -184,7 +184,7 @@ def read_npz(path: Path) -> NamedGraphs:
 
 def read_mtx(path: Path) -> NamedGraphs:
     """Read a Matrix Market file; a symmetric one gives an undirected graph."""
-    import scipy.io  # imports threadpoolctl if it is installed
+    import scipy.io
 
     try:
         # SciPy reads beyond the end of a file whose last line is not a number and has no end; null bytes crash it.

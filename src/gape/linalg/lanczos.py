@@ -6,6 +6,7 @@ take long, because SciPy's factorisation holds the interpreter's lock and cannot
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -119,7 +120,9 @@ def _in_own_process(laplacian: scipy.sparse.csr_array, k: int, trivial: Array, c
         matrix = {"data": laplacian.data, "indices": laplacian.indices, "indptr": laplacian.indptr}
         np.savez(given, k=k, trivial=trivial, component=component, **matrix)
         command = [sys.executable, "-P", __file__, str(given), str(found)]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        # One thread: several gain little here, and each waits for the others without giving way.
+        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
             try:
                 _, errors = process.communicate()
             finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -28,6 +29,9 @@ from gape.solvers.readouts import SolveReadout, check_readout, read_out
 from gape.solvers.rooted import rooted
 from gape.solvers.singular import resolve_singular
 from gape.solvers.solution import OnSingular, Solution, Status
+
+# Below this, PyTorch's threads cost more by waiting than they save.
+MIN_EDGES_FOR_TORCH_THREADS = 100_000
 
 
 def solve(
@@ -115,8 +119,9 @@ def solve(
             whole = _Part(automaton, graph, matrix, solver or Auto(), rhs, dtype, weights)
             with one_torch_thread():
                 compiled = _solve_compiled(whole) if basis is None else None
-            parts = _parts(automaton, graph, matrix, solver, basis, rhs, dtype, weights) if compiled is None else []
-            results = map_threads(_solve_part, parts) if compiled is None else [compiled]
+            with _torch_threads(graph):
+                parts = _parts(automaton, graph, matrix, solver, basis, rhs, dtype, weights) if compiled is None else []
+                results = map_threads(_solve_part, parts) if compiled is None else [compiled]
     return _collect(weights, results, on_singular).checked(throw)
 
 
@@ -185,7 +190,13 @@ def solve_relative(
             compiled = _solve_compiled(whole, relative=True)
     if compiled is not None:
         return _collect(weights, [compiled], on_singular).checked()
-    return solve(automaton, unit_radius(graph, matrix), on_singular=on_singular, dtype=dtype)
+    with _torch_threads(graph):
+        return solve(automaton, unit_radius(graph, matrix), on_singular=on_singular, dtype=dtype)
+
+
+def _torch_threads(graph: Graph) -> AbstractContextManager[None]:
+    """Let PyTorch use several threads on large graphs only."""
+    return nullcontext() if graph.num_edges >= MIN_EDGES_FOR_TORCH_THREADS else one_torch_thread()
 
 
 def _solve_compiled(whole: _Part, relative: bool = False) -> Result | None:

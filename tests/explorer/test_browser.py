@@ -4,7 +4,10 @@ Run by ``make test-browser``, in Debian's Chromium through Playwright.
 """
 
 import os
+import re
 import shutil
+import subprocess
+import sys
 import time
 import warnings
 from functools import cache
@@ -17,7 +20,9 @@ import torch
 
 import gape
 from gape.explorer import GALLERY, Explorer, example, explore
-from gape.solvers.solution import AlgebraicOnlyWarning, Status
+from gape.explorer.page import STATUS_TITLES
+from gape.solvers.solution import AlgebraicOnlyWarning, SolveError, Status
+from tests.experiments.graph_tasks.conftest import TINY
 
 pytestmark = pytest.mark.browser
 
@@ -59,9 +64,11 @@ def show(chromium, tmp_path):
     contexts, complaints = [], []
 
     def open_page(source, *, settings=DESKTOP, notebook=False, **options):
-        made = source if isinstance(source, Explorer) else built(source) if not options else explore(source, **options)
-        path = tmp_path / f"{len(contexts)}.html"
-        path.write_text(f"<!doctype html>{made._repr_html_()}", encoding="utf-8") if notebook else made.save(path)
+        path = source if isinstance(source, Path) else tmp_path / f"{len(contexts)}.html"
+        if path is not source:
+            gallery = isinstance(source, str) and not options
+            made = source if isinstance(source, Explorer) else built(source) if gallery else explore(source, **options)
+            path.write_text(f"<!doctype html>{made._repr_html_()}", encoding="utf-8") if notebook else made.save(path)
         context = chromium.new_context(**settings)
         contexts.append(context)
         page = context.new_page()
@@ -77,7 +84,7 @@ def show(chromium, tmp_path):
             ),
         )
         page.goto(address)
-        if not notebook:
+        if not notebook and path is not source:
             page.wait_for_function("window.gapeExplorer")
         return page
 
@@ -194,6 +201,35 @@ def test_notebooks_show_the_page(show):
     assert frame.locator("canvas").first.is_visible()
 
 
+# How light the ground, all texts and all curves of a report are, 0 to 255.
+LIGHTNESS = """(() => {
+  const light = (text) => { const [r, g, b] = text.match(/[\\d.]+/g); return 0.3 * r + 0.59 * g + 0.11 * b; };
+  const of = (where, key) => [...document.querySelectorAll(where)].map((each) => light(getComputedStyle(each)[key]));
+  const texts = [...of("h1, td", "color"), ...of(".js-plotly-plot text", "fill")];
+  return [of("body", "backgroundColor")[0], texts, of(".js-plotly-plot .js-line", "stroke")]; })()"""
+
+
+def test_the_report_of_a_comparison_has_the_same_parts_in_light_and_dark(show, tmp_path):
+    report = tmp_path / "page.html"
+    words = ["bench", "cycles", "-e", "none,rw", "--out", str(tmp_path / "runs"), "--report", str(report)]
+    for key, text in (TINY | {"max_epochs": "3"}).items():
+        words += ["--set", f"{key}={text}"]
+    cache = {**os.environ, "GAPE_CACHE": str(tmp_path / "cache")}
+    subprocess.run([sys.executable, "-m", "gape", *words], check=True, capture_output=True, env=cache)
+    for scheme in ("light", "dark"):
+        page = show(report, settings={**DESKTOP, "color_scheme": scheme})
+        frame = page.frame_locator("iframe")
+        frame.locator(".graph canvas").first.wait_for()
+        assert "RW" in frame.locator("#graphs figcaption").first.inner_text()
+        ground, texts, curves = page.evaluate(LIGHTNESS)
+        assert (ground < 60) == (scheme == "dark")
+        assert min(abs(x - ground) for x in texts) > 80
+        assert len(curves) >= 6
+        assert min(abs(x - ground) for x in curves) > 40
+        if folder := os.environ.get("GAPE_SCREENSHOTS"):
+            page.screenshot(path=str(Path(folder, f"report-{scheme}.png")), full_page=True)
+
+
 # ---------------------------------------------------------------------- sliders against Python
 
 
@@ -202,6 +238,16 @@ def graph_of(name):
     return gape.Graph(
         graph.edge_index, graph.num_nodes, edge_weight=graph.edge_weight, labels=graph.labels, ptr=graph.ptr
     )
+
+
+def solved(encoding, graph):
+    """The solution, whether it is the run sum or not; also where there is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AlgebraicOnlyWarning)
+        try:
+            return encoding.solve(graph)
+        except SolveError as error:
+            return error.solution
 
 
 def expected(graph, radius, settings, source):
@@ -218,9 +264,7 @@ def expected(graph, radius, settings, source):
         relative=False,
         dtype="float64",
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AlgebraicOnlyWarning)
-        solution = encoding.solve(graph)
+    solution = solved(encoding, graph)
     weights = solution.weights.numpy()
     if settings["readout"] == "pair":
         n = graph.num_nodes
@@ -264,6 +308,76 @@ def test_sliders_give_the_numbers_of_python(show, name):
                 assert page.locator("#certificate").get_attribute("data-status") == status.name, settings
     print(f"{name}: largest difference from Python {worst:.1e}")
     assert worst < 1e-6
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_every_graph_of_a_batch_has_the_damping_that_python_gives_it(show, directed):
+    networks = [nx.star_graph(6), nx.cycle_graph(5), nx.path_graph(1), nx.gnp_random_graph(9, 0.4, seed=1)]
+    if directed:
+        networks = [nx.gnp_random_graph(9, 0.3, seed=s, directed=True) for s in range(3)] + [nx.gn_graph(6, seed=0)]
+    batch = gape.Graph.union([gape.as_graph(network) for network in networks])
+    page = show(explore(batch, encodings=[]))
+    for matrix in page.evaluate("gapeExplorer.content.matrices.map(({ name }) => name)"):
+        for readout in ["node"] + ["closed"] * (not directed):
+            for log in (-0.2, 0.0, 0.2):
+                page.select_option("#matrix", matrix)
+                page.select_option("#readout", readout)
+                move_slider(page, "damping", log)
+                view = page.evaluate("gapeExplorer.state.views[0]")
+                chosen = {key: view[key] for key in ("states", "damping", "seed", "matrix", "readout")}
+                solution = solved(gape.encodings.GAPE(**chosen, dtype="float64"), batch)
+                worst = max(solution.status, key=list(Status).index)
+                assert page.locator("#certificate").get_attribute("data-status") == worst.name, chosen
+                if not worst.failed:
+                    wanted = solution.weights.numpy()
+                    assert np.abs(values_of(page) - wanted).max() < 1e-6 * max(1.0, np.abs(wanted).max()), chosen
+                # Eigenvalues lie outside the circle of poles where the sum over runs diverges.
+                diverges = bool((solution.spectral_radius > 1 - 1e-9).any())
+                assert (eigenvalues_beyond_poles(page) > 0) == diverges, chosen
+
+
+@pytest.mark.parametrize("name", ["karate", "molecule", "citations", "csl", "cycle"])
+def test_the_certificate_is_that_of_python_at_the_limit_and_far_beyond(show, name):
+    page, graph = show(name), graph_of(name)
+    for states in (6, 7, 16):
+        for log in (-1.0, 0.0, 0.005, 0.5, 1.0):
+            page.evaluate(
+                f"gapeExplorer.change({{ encoding: null, readout: 'node', labels: 'one', states: {states} }})"
+            )
+            move_slider(page, "damping", log)
+            solution = solved(gape.encodings.GAPE(states=states, damping=10**log, dtype="float64"), graph)
+            worst = max(solution.status, key=list(Status).index)
+            assert page.locator("#certificate").get_attribute("data-status") == worst.name, (states, log)
+
+
+def test_every_status_is_shown_in_words_and_in_its_colour(show):
+    page = show("karate")
+    for status in Status:
+        page.evaluate(
+            "(name) => { gapeExplorer.sides[0].result.certificate.status = name; gapeExplorer.selectColumn(0, 0); }",
+            status.name,
+        )
+        found = page.evaluate(
+            """(() => { const title = document.querySelector("#certificate h2");
+            const probe = document.body.appendChild(document.createElement("i"));
+            const named = (name) => { probe.style.color = `var(--${name})`; return getComputedStyle(probe).color; };
+            const colours = Object.fromEntries(["good", "warn", "bad"].map((name) => [named(name), name]));
+            return [title.textContent, colours[getComputedStyle(title).color]]; })()"""
+        )
+        tone = "good" if status is Status.RUN_SUM else "bad" if status.failed else "warn"
+        assert found == [STATUS_TITLES[status], tone]
+        assert page.locator("#certificate .words").inner_text().lower().rstrip(".") == status.value.lower()
+
+
+def test_features_of_ones_own_may_be_called_gape(show):
+    own = np.random.default_rng(0).normal(size=(34, 3))
+    page = show(nx.karate_club_graph(), encodings={"gape": own})
+    page.select_option("#encoding", label="gape")
+    settle(page)
+    assert np.array_equal(values_of(page), own)
+    page.select_option("#encoding", label="GAPE, live")
+    settle(page)
+    assert values_of(page).shape == (34, 16)
 
 
 def test_automata_are_those_of_python_for_every_size_and_seed(show):
@@ -378,6 +492,48 @@ def test_a_directed_graph_has_eigenvectors_too(show):
     assert np.abs(matrix @ vector - values.max() * vector).max() < 1e-9 * np.abs(vector).max()
 
 
+def test_a_complex_eigenvalue_is_named_with_both_parts(show):
+    page = show(nx.cycle_graph(3, create_using=nx.DiGraph), encodings=[])
+    imaginary = page.evaluate("[...gapeExplorer.graph.array(gapeExplorer.content.matrices[0], 'imaginary')]")
+    page.evaluate(f"gapeExplorer.showEigenvectors([{int(np.argmax(imaginary))}])")
+    assert "eigenvector of δ = -0.5 + 0.866i" in page.locator('.graph[data-side="0"] figcaption').inner_text()
+
+
+def test_neighbours_are_counted_once_whichever_way_edges_point(show):
+    page = show(nx.DiGraph([(0, 1), (1, 0), (0, 2), (0, 0)]), encodings=[])
+    page.evaluate("gapeExplorer.select(0)")
+    assert page.locator("#node h2").inner_text() == "Node 0, 2 neighbours"
+
+
+def test_a_finger_brushes_the_spectrum_and_leaves_the_page_where_it_is(show):
+    page = show("karate", settings=PHONE)
+    canvas = page.locator(".spectrum canvas")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    fingers = page.context.new_cdp_session(page)
+
+    def touch(kind, *points):
+        found = [{"x": box["x"] + x * box["width"], "y": box["y"] + y * box["height"]} for x, y in points]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": found})
+
+    # Down first, which would scroll, then across.
+    touch("touchStart", (0.02, 0.02))
+    for part in (0.1, 0.3, 0.6, 0.98):
+        touch("touchMove", (0.02, part))
+    touch("touchMove", (0.98, 0.98))
+    touch("touchEnd")
+    settle(page)
+    assert canvas.bounding_box()["y"] == pytest.approx(box["y"], abs=2)
+    assert len(page.evaluate("gapeExplorer.state.eigen.chosen")) == 34
+    touch("touchStart", (0.1, 0.1))
+    touch("touchMove", (0.5, 0.5))
+    touch("touchCancel")
+    clean = canvas.evaluate("(canvas) => canvas.toDataURL()")
+    page.evaluate("gapeExplorer.selectColumn(0, 0)")
+    page.evaluate("gapeExplorer.showEigenvectors([...Array(34).keys()])")
+    assert canvas.evaluate("(canvas) => canvas.toDataURL()") == clean
+
+
 def test_a_selected_node_names_the_nodes_that_look_like_it(show):
     page = show("molecule", encodings=["rw"])
     page.mouse.click(*place_of(page, 20))
@@ -429,7 +585,60 @@ def test_keys_do_what_the_help_says(show):
     assert page.locator("#help").is_visible()
 
 
+def test_the_help_names_every_key(show):
+    page = show("karate")
+    page.keyboard.press("?")
+    text = page.locator("#help").inner_text()
+    shown = set(re.findall(r"\S+", " ".join(row.split("\t")[0] for row in text.splitlines() if "\t" in row)))
+    signs = {"ArrowLeft": "←", "ArrowRight": "→", "ArrowUp": "↑", "ArrowDown": "↓", "-": "−", "Escape": "Esc"}
+    assert {signs.get(key, key) for key in page.evaluate("Object.keys(gapeExplorer.keys)")} == shown
+    assert "shift-click" in text
+
+
+def test_the_first_arrow_selects_the_first_or_the_last_node(show):
+    page = show("cycle")
+    for key, node in (
+        ("Escape", -1),
+        ("ArrowUp", 23),
+        ("ArrowUp", 22),
+        ("Escape", -1),
+        ("ArrowDown", 0),
+        ("ArrowUp", 23),
+    ):
+        page.keyboard.press(key)
+        assert page.evaluate("gapeExplorer.state.selected") == node
+
+
+def test_keys_work_beside_the_slider_or_list_that_uses_them(show):
+    page = show("karate")
+    page.focus("#states")
+    page.keyboard.press("ArrowRight")
+    settle(page)
+    assert page.evaluate("[gapeExplorer.state.views[0].states, gapeExplorer.state.columns[0]]") == [17, 0]
+    page.keyboard.press("d")
+    assert page.evaluate("gapeExplorer.state.distance")
+    page.focus("#readout")
+    page.keyboard.press("]")
+    settle(page)
+    assert page.evaluate("gapeExplorer.state.views[0].damping") == pytest.approx(0.945)
+    page.keyboard.press("c")  # chooses "closed runs" from the list
+    settle(page)
+    assert page.evaluate("[gapeExplorer.state.views.length, gapeExplorer.state.views[0].readout]") == [1, "closed"]
+    page.keyboard.press("Escape")
+    assert page.evaluate("[document.activeElement.tagName, gapeExplorer.state.selected]") == ["BODY", 0]
+    page.keyboard.press("c")
+    assert page.evaluate("gapeExplorer.state.views.length") == 2
+
+
 # ---------------------------------------------------------------------- size
+
+
+def test_edges_through_one_pixel_are_all_counted(show):
+    a = 280
+    positions = np.repeat([[0.0, 0.0], [1.0, 0.3]], a, axis=0)
+    page = show(nx.complete_bipartite_graph(a, a), encodings=[], positions=positions)
+    top = page.evaluate("gapeExplorer.sides[0].graph.density.reduce((a, b) => Math.max(a, b))")
+    assert top == a * a > 2**16
 
 
 # Milliseconds from a selection until the browser has drawn it, in ascending order.

@@ -11,11 +11,13 @@ import pytest
 import torch
 
 import gape
+from gape._internal.files import asset
 from gape.data.csl import circular_skip_link
 from gape.data.planar import are_planar
 from gape.encodings import make
 from gape.explorer import GALLERY, example, explore
 from gape.explorer.arrays import MAX_FLOAT_ELEMENTS, Arrays
+from gape.solvers.solution import Status
 
 DTYPES = {"f8": np.float64, "f4": np.float32, "u1": np.uint8, "u2": np.uint16, "u4": np.uint32}
 
@@ -80,14 +82,87 @@ def test_schur_forms_reproduce_directed_walk_matrices(acyclic):
         assert (np.abs(np.diag(t)).max() == 0) == acyclic
 
 
-def test_weights_of_runs_by_length_are_those_of_matrix_powers():
-    graph = gape.as_graph(nx.karate_club_graph())
-    _, arrays = parts_of(explore(graph, encodings=[]))
-    dense = graph.walk("adjacency").dense()[0].numpy()
-    x = np.ones(34)
-    for norm in arrays["adjacency.run_norms"][:10]:
-        assert norm == pytest.approx(np.linalg.norm(x))
-        x = dense.T @ x
+def test_weights_of_runs_by_length_are_those_of_matrix_powers_of_each_graph():
+    graphs = [nx.karate_club_graph(), nx.star_graph(5)]
+    _, arrays = parts_of(explore(graphs, encodings=[]))
+    for place, graph in enumerate(graphs):
+        dense, x = nx.to_numpy_array(graph), np.ones(len(graph))
+        for norms in arrays["adjacency.run_norms"][:10]:
+            assert norms[place] == pytest.approx(np.linalg.norm(x))
+            x = dense.T @ x
+
+
+def test_every_status_has_a_title_in_words_and_a_colour():
+    content, _ = parts_of(explore("cycle"))
+    assert list(content["status"]) == [status.name for status in Status]
+    tones = {status: content["status"][status.name]["tone"] for status in Status}
+    assert {status for status, tone in tones.items() if tone == "good"} == {Status.RUN_SUM}
+    assert {status for status, tone in tones.items() if tone == "bad"} == {s for s in Status if s.failed}
+    assert all(tone == "warn" for s, tone in tones.items() if s is not Status.RUN_SUM and not s.failed)
+    titles = [entry["title"] for entry in content["status"].values()]
+    assert len(set(titles)) == len(titles)
+    assert not any(
+        status.name in entry["title"] for status, entry in zip(Status, content["status"].values(), strict=True)
+    )
+
+
+def test_edges_are_counted_as_one_draws_them():
+    ring = nx.cycle_graph(5)
+    ring.add_edges_from([(0, 0), (3, 3), (4, 4)])
+    assert parts_of(explore(ring))[0]["edges"] == 8
+    assert parts_of(explore(ring.to_directed()))[0]["edges"] in (8, 13)
+    assert parts_of(explore(nx.DiGraph([(0, 1), (1, 0), (1, 1), (1, 2)])))[0]["edges"] == 4
+
+
+@pytest.mark.parametrize("title", ["gape", "GAPE"])
+@pytest.mark.parametrize("nodes", [20, 500])
+def test_features_may_be_called_like_the_automaton(title, nodes):
+    own = np.arange(2.0 * nodes).reshape(nodes, 2)
+    content, arrays = parts_of(explore(nx.path_graph(nodes), encodings={title: own}))
+    titles = [entry["title"] for entry in content["encodings"]]
+    assert len(set(titles)) == len(titles)
+    assert np.array_equal(arrays[content["encodings"][titles.index(title)]["values"]], own)
+    assert content["views"][0]["encoding"] == (None if content["live"] else 0)
+    assert content["live"] or content["encodings"][0]["status"] == "RUN_SUM"
+
+
+# Machado, Oliveira & Fernandes (2009): what people without one kind of cones see, in linear RGB.
+VISION = {
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "achromatopsia": [[0.2126, 0.7152, 0.0722]] * 3,
+}
+
+
+def seen_lab(colours, vision):
+    """CIELAB of sRGB colours ``[c, 3]`` in 0…255 as seen with a colour vision deficiency."""
+    share = np.asarray(colours) / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    linear = np.clip(linear @ np.array(VISION[vision]).T, 0, 1)
+    xyz = linear @ np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]).T
+    t = xyz / np.array([0.9505, 1.0, 1.089])
+    x, y, z = np.where(t > 0.008856, np.cbrt(t), 7.787 * t + 16 / 116).T
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], 1)
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_palettes_are_safe_for_colour_blind_readers(vision):
+    """Lightness grows from step to step; in the diverging palette it grows to the middle and then falls."""
+    found = re.findall(r'"?([\w–]+)"?: anchors\("([0-9a-f]+)"\)', asset("gape.explorer", "pictures.js"))
+    assert [name for name, _ in found] == ["viridis", "cividis", "blue–orange"]
+    for name, text in found:
+        colours = [[int(text[i + c : i + c + 2], 16) for c in (0, 2, 4)] for i in range(0, len(text), 6)]
+        lab = seen_lab(colours, vision)
+        lightness = lab[:, 0]
+        if name != "blue–orange":
+            assert (np.diff(lightness) > 1).all(), name
+            continue
+        middle = len(colours) // 2
+        assert (np.diff(lightness[: middle + 1]) > 1).all()
+        assert (np.diff(lightness[middle:]) < -1).all()
+        if vision != "achromatopsia":
+            # Values as far above the middle as others are below it look different: blue is seen, red or not.
+            assert (np.linalg.norm(lab[1:middle] - lab[-2:middle:-1], axis=1) > 15).all()
 
 
 def test_a_page_holds_the_encodings_that_were_asked_for():
@@ -103,8 +178,7 @@ def test_a_page_holds_the_encodings_that_were_asked_for():
 @pytest.mark.parametrize("name", ["cycle", "path", "rook", "sbm", "karate"])
 def test_an_example_takes_other_encodings_and_settings(name):
     content, _ = parts_of(explore(name, encodings=["rw"], states=4, seed=7))
-    titles = {entry["title"] for entry in content["encodings"]} | {"gape"}
-    assert {view["encoding"] for view in content["views"]} <= titles
+    assert {view["encoding"] for view in content["views"]} <= {None, *range(len(content["encodings"]))}
     assert all((view["states"], view["seed"]) == (4, 7) and view["column"] < 4 for view in content["views"])
     assert parts_of(explore(name, damping=0.2))[0]["views"][0]["damping"] == 0.2
 

@@ -11,7 +11,19 @@ from typing import Annotated, Any
 
 import typer
 
-from gape.cli.options import complete_encoding, option_name
+from gape.cli.options import (
+    GRAPH_FILES,
+    GraphColumn,
+    NoHeader,
+    SourceColumn,
+    TargetColumn,
+    Undirected,
+    Unweighted,
+    WeightColumn,
+    complete_encoding,
+    option_name,
+    reading_options,
+)
 
 _LARGE_PANEL = "One graph larger than memory"
 _MANY_PANEL = "Many files, or many graphs"
@@ -27,14 +39,7 @@ _NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d)")
 
 def encode(
     context: typer.Context,
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="INPUT",
-            help="Edge list source,target[,weight][,graph] (csv, tsv, parquet; `-` for standard input); two nodes per "
-            "line (txt, edgelist); GraphML, GML; sparse matrix (npz, mtx); PyG .pt; csv with a column smiles.",
-        ),
-    ],
+    source: Annotated[str, typer.Argument(metavar="INPUT", help=GRAPH_FILES)],
     output: Annotated[
         Path,
         typer.Option(
@@ -56,23 +61,13 @@ def encode(
         ),
     ],
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of encodings that draw random numbers.")] = None,
-    undirected: Annotated[bool, typer.Option("--undirected", help="Take every edge in both directions.")] = False,
-    unweighted: Annotated[
-        bool, typer.Option("--unweighted", help="Leave out edge weights; count repeated edges once.")
-    ] = False,
-    source_column: Annotated[
-        str | None, typer.Option("--source", metavar="COLUMN", help="Column of the edges' sources.")
-    ] = None,
-    target_column: Annotated[
-        str | None, typer.Option("--target", metavar="COLUMN", help="Column of the edges' targets.")
-    ] = None,
-    weight_column: Annotated[
-        str | None, typer.Option("--weight", metavar="COLUMN", help="Column of the edges' weights.")
-    ] = None,
-    graph_column: Annotated[
-        str | None, typer.Option("--graph", metavar="COLUMN", help="Column of the names of graphs.")
-    ] = None,
-    no_header: Annotated[bool, typer.Option("--no-header", help="The first line of a table is an edge.")] = False,
+    undirected: Undirected = False,
+    unweighted: Unweighted = False,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
+    weight_column: WeightColumn = None,
+    graph_column: GraphColumn = None,
+    no_header: NoHeader = False,
     cache: Annotated[bool, typer.Option(help="Reuse and store slow encodings; see `gape cache`.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no summary.")] = False,
     on_disk: Annotated[
@@ -120,14 +115,7 @@ def encode(
     from gape.encodings.registry import make, settings_of
 
     words = [source, *context.args]
-    reading = {
-        "source": source_column,
-        "target": target_column,
-        "weight": weight_column,
-        "graph": graph_column,
-        "header": not no_header,
-        "weighted": not unweighted,
-    }
+    reading = reading_options(source_column, target_column, weight_column, graph_column, no_header, unweighted)
     if on_disk is not None or any(Path(word, "graph.json").is_file() for word in words):
         _encode_on_disk(words, output, encoding, seed, reading, undirected, on_disk, vectors, quiet)
         return

@@ -7,24 +7,50 @@ from typing import Annotated
 
 import typer
 
+from gape.cli.options import (
+    GRAPH_FILES,
+    GraphColumn,
+    NoHeader,
+    SourceColumn,
+    TargetColumn,
+    Undirected,
+    Unweighted,
+    WeightColumn,
+    complete_encoding,
+    reading_options,
+)
+
 
 def explore(
     source: Annotated[
         str | None,
-        typer.Argument(metavar="INPUT", help="A file as for `gape encode`, or the name of an example, see --list."),
+        typer.Argument(metavar="INPUT", help=f"The name of an example, see --list, or a file: {GRAPH_FILES}"),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The page. Default: the input's name with .html.")
     ] = None,
     encoding: Annotated[
         list[str] | None,
-        typer.Option("--encoding", "-e", help="Encoding to show beside GAPE; may be repeated, see `gape encodings`."),
+        typer.Option(
+            "--encoding",
+            "-e",
+            help="Encoding to show beside GAPE; may be repeated, see `gape encodings`.",
+            autocompletion=complete_encoding,
+        ),
     ] = None,
     states: Annotated[int | None, typer.Option(help="States of the automaton shown first. Default: 16.")] = None,
     damping: Annotated[float | None, typer.Option(help="Its damping, relative to 1/ρ(A). Default: 0.9.")] = None,
     seed: Annotated[int | None, typer.Option(help="Its seed, 0 to 99. Default: 0.")] = None,
-    undirected: Annotated[bool, typer.Option("--undirected", help="Take every edge in both directions.")] = False,
-    graph: Annotated[str | None, typer.Option(help="Name of one graph, if the file has several.")] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Show this graph only, if the file has several.")
+    ] = None,
+    undirected: Undirected = False,
+    unweighted: Unweighted = False,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
+    weight_column: WeightColumn = None,
+    graph_column: GraphColumn = None,
+    no_header: NoHeader = False,
     list_: Annotated[bool, typer.Option("--list", help="List the examples and exit.")] = False,
 ) -> None:
     """Write a page to explore a graph in the browser: one file, no server.
@@ -34,6 +60,8 @@ def explore(
     from gape._internal.files import check_writable
     from gape.explorer import GALLERY
     from gape.explorer import explore as make_page
+    from gape.io import read_graphs
+    from gape.io.text_table import STANDARD_STREAM
 
     if list_:
         width = max(map(len, GALLERY))
@@ -42,15 +70,23 @@ def explore(
         return
     if source is None:
         raise ValueError(f"expected a file or an example, one of {', '.join(GALLERY)}; see `gape explore --help`")
-    path = output or Path(f"{Path(source).name.partition('.')[0]}.html")
+    piped = Path(source) == STANDARD_STREAM
+    name = "graph" if piped else Path(source).name
+    path = output or Path(f"{name.partition('.')[0]}.html")
     check_writable(path)
+    reading = reading_options(source_column, target_column, weight_column, graph_column, no_header, unweighted)
+    asked = reading != reading_options(None, None, None, None, False, False)
+    if asked and source in GALLERY:
+        raise ValueError(f"options for columns, headers and weights are for files, got the example {source!r}")
+    read_here = piped or asked
     page = make_page(
-        source,
+        read_graphs(source, **reading) if read_here else source,
         encodings=encoding or None,
         states=states,
         damping=damping,
         seed=seed,
         undirected=undirected,
-        graph=graph,
+        graph=only,
+        title=name if read_here else None,
     ).save(path)
     typer.echo(f"{page}: {page.stat().st_size / 2**20:.1f} MiB, open it in a browser")

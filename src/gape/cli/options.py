@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +16,27 @@ DataDir = Annotated[
 _RUNS, _RESULTS = Path("runs"), Path("results")
 Runs = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the runs.")]
 Results = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of collected results.")]
+
+# How graph files are read.
+GRAPH_FILES = (
+    "Edge list source,target[,weight][,graph] (csv, tsv, parquet; `-` for standard input); two nodes per "
+    "line (txt, edgelist); GraphML, GML; sparse matrix (npz, mtx); PyG .pt; csv with a column smiles."
+)
+Undirected = Annotated[bool, typer.Option("--undirected", help="Take every edge in both directions.")]
+Unweighted = Annotated[bool, typer.Option("--unweighted", help="Leave out edge weights; count repeated edges once.")]
+SourceColumn = Annotated[str | None, typer.Option("--source", metavar="COLUMN", help="Column of the edges' sources.")]
+TargetColumn = Annotated[str | None, typer.Option("--target", metavar="COLUMN", help="Column of the edges' targets.")]
+WeightColumn = Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Column of the edges' weights.")]
+GraphColumn = Annotated[str | None, typer.Option("--graph", metavar="COLUMN", help="Column of the names of graphs.")]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line of a table is an edge.")]
+
+
+def reading_options(
+    source: str | None, target: str | None, weight: str | None, graph: str | None, no_header: bool, unweighted: bool
+) -> dict[str, Any]:
+    """Return the arguments of :func:`gape.io.read_graphs` for the options above."""
+    columns = {"source": source, "target": target, "weight": weight, "graph": graph}
+    return {**columns, "header": not no_header, "weighted": not unweighted}
 
 
 def check_folders(named: dict[str, Path]) -> None:

@@ -100,12 +100,14 @@ def pack_extremal(graph: Graph, arrays: Arrays) -> list[dict[str, Any]]:
 
 
 def _pack_walk(graph: Graph, name: str, arrays: Arrays) -> dict[str, Any]:
-    """Describe a walk matrix diag(d) + s · diag(l) A diag(r): its vectors, radius and norms of runs by length."""
+    """Describe a walk matrix diag(d) + s · diag(l) A diag(r): its vectors, radii and norms of runs by length."""
     walk = graph.walk(name)
+    radii = spectral_radii(graph, name)
     entry: dict[str, Any] = {
         "name": name,
         "sign": walk.sign,
-        "radius": float(spectral_radii(graph, name).max()) if graph.num_nodes else 0.0,
+        "radius": float(radii.max()),
+        "radii": arrays.add(f"{name}.radii", radii.numpy(), np.float64),
     }
     if is_live(graph):
         for part in ("left", "right", "diagonal"):
@@ -115,9 +117,10 @@ def _pack_walk(graph: Graph, name: str, arrays: Arrays) -> dict[str, Any]:
     x = torch.ones(graph.num_nodes, dtype=torch.float64)
     norms = []
     for _ in range(RUN_STEPS + 1):
-        norms.append(float(torch.linalg.vector_norm(x)))
+        parts = torch.tensor_split(x, graph.ptr[1:-1].cpu())
+        norms.append([float(torch.linalg.vector_norm(part)) for part in parts])
         x = walk.push(x)
-    entry["run_norms"] = arrays.add(f"{name}.run_norms", norms, np.float64)
+    entry["run_norms"] = arrays.add(f"{name}.run_norms", norms, np.float64)  # [steps, graphs]
     return entry
 
 

@@ -102,5 +102,6 @@ def chosen_encodings(
             f"{reprlib.repr(encodings)}"
         )
     if gape is not None:
-        items.insert(0, ("GAPE", gape))
+        taken = any(title == "GAPE" for title, _ in items)
+        items.insert(0, ("GAPE, computed" if taken else "GAPE", gape))
     return [encoded(title, what, graph) for title, what in items]

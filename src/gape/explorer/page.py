@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gape import __version__
 from gape._internal.files import asset, page_style, replacing
 from gape._internal.validation import as_tensor, check_finite
 from gape.automaton import Automaton
 from gape.encodings.gape import GAPE
 from gape.explorer.arrays import Arrays
-from gape.explorer.basis import MAX_LIVE_NODES, MAX_LIVE_NODES_DIRECTED, RUN_STEPS, is_live, pack_extremal, pack_live
+from gape.explorer.basis import MAX_LIVE_NODES, MAX_LIVE_NODES_DIRECTED, is_live, pack_extremal, pack_live
 from gape.explorer.encoded import chosen_encodings
 from gape.explorer.example import MAX_SEED, MAX_STATES, Example, View
 from gape.explorer.gallery import GALLERY, example
@@ -28,9 +27,11 @@ from gape.explorer.layout import layout
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.labels import RandomLabels
-from gape.io.named_graphs import NamedGraphs
+from gape.io.named_graphs import NamedGraphs, numbered
 from gape.io.named_graphs import undirected as both_directions
 from gape.io.read import read_graphs
+from gape.solvers.certificate import MAX_ROUNDING_RESIDUAL, SINGULAR_GAP
+from gape.solvers.error_bound import MAX_INVERSE_UNKNOWNS
 from gape.solvers.solution import Status
 
 #: The page draws at most so many nodes and edges, and graphs of a batch.
@@ -38,6 +39,18 @@ MAX_NODES, MAX_EDGES, MAX_GRAPHS = 100_000, 1_000_000, 36
 RANDOM_LABELS = 20
 _SCRIPTS = ("numbers.js", "pictures.js", "app.js")
 _NOTEBOOK_HEIGHT = 760
+#: What the page says of a certificate in a few words.
+STATUS_TITLES = {
+    Status.RUN_SUM: "✓ Sum over all runs",
+    Status.ALGEBRAIC: "△ Algebraic solution",
+    Status.SOLVED: "△ Solved, at the limit",
+    Status.LEAST_SQUARES: "△ Least squares",
+    Status.SINGULAR: "✕ No solution",
+    Status.ILL_CONDITIONED: "✕ Ill-conditioned",
+    Status.NOT_CONVERGED: "✕ Not converged",
+    Status.OVERFLOW: "✕ Too large for the number format",
+    Status.NON_FINITE_INPUT: "✕ Input is not finite",
+}
 
 
 class Explorer:
@@ -86,8 +99,8 @@ def explore(
     larger ones show what was computed here.
 
     Args:
-        source: anything :func:`gape.as_graph` takes, a file that ``gape encode`` reads, or the name of an example
-            (:data:`gape.explorer.GALLERY`).
+        source: anything :func:`gape.as_graph` takes, a file that ``gape encode`` reads, graphs that
+            :func:`gape.io.read_graphs` has read, or the name of an example (:data:`gape.explorer.GALLERY`).
         encodings: names of encodings to show beside GAPE, or a mapping from titles to names, encodings or your own
             features ``[n, k]``; ``None`` for a few that suit the graph's size.
         states, seed: of the automaton that is shown first; ``None`` for 16 and 0, or those of an example.
@@ -133,11 +146,10 @@ def _example(source: Any, *, undirected: bool, graph: str | int | None) -> Examp
         if not os.path.exists(path) and not Path(path).suffix:
             raise ValueError(f"there is no file and no example {os.fspath(path)!r}; examples are {', '.join(GALLERY)}")
         named, title = read_graphs(path), Path(path).name
+    elif isinstance(source, NamedGraphs):
+        named, title = source, "A graph"
     else:
-        converted = as_graph(source)
-        local = converted.adjacency.local.cpu().numpy()
-        names = np.arange(converted.num_graphs) if converted.num_graphs > 1 else None
-        named, title = NamedGraphs(converted.to("cpu"), local, names), "A graph"
+        named, title = numbered(as_graph(source).to("cpu")), "A graph"
     if undirected:
         named = both_directions(named)
     return _chosen(named, graph, title)
@@ -203,31 +215,54 @@ def page_content(shown: Example, arrays: Arrays) -> dict[str, Any]:
     _pack_drawing(shown, arrays)
     first = shown.views[0]
     computed = GAPE(states=first.states, damping=first.damping, seed=first.seed, relative=True)
+    encodings = _pack_encodings(shown, arrays, None if live else computed)
     return {
-        "version": __version__,
         "title": shown.title,
         "text": shown.text,
         "notes": list(shown.notes),
         "nodes": graph.num_nodes,
-        "edges": graph.num_edges // 2 if graph.undirected else graph.num_edges,
+        "edges": _count_edges(graph),
         "directed": not graph.undirected,
         "weighted": graph.edge_weight is not None,
         "names": _names(shown),
         "graphs": _graphs(shown),
         "live": live,
         "live_limit": MAX_LIVE_NODES if graph.undirected else MAX_LIVE_NODES_DIRECTED,
-        "run_steps": RUN_STEPS,
         "max_states": MAX_STATES,
         "max_seed": MAX_SEED,
         "matrices": pack_live(graph, arrays) if live else pack_extremal(graph, arrays),
         "labels": _pack_labels(graph, arrays) if live else {},
         # The last numbers that the first automaton draws, to see if the page draws the same ones.
         "drawn": Automaton.random(first.states, seed=first.seed).initial.flatten().tolist(),
-        "status": {status.name: status.value for status in Status},
-        "encodings": _pack_encodings(shown, arrays, None if live else computed),
-        "views": [asdict(view) for view in shown.views],
+        "status": {
+            status.name: {"title": STATUS_TITLES[status], "words": status.value, "tone": _tone(status)}
+            for status in Status
+        },
+        "limits": {"gap": SINGULAR_GAP, "rounding": MAX_ROUNDING_RESIDUAL, "unknowns": MAX_INVERSE_UNKNOWNS},
+        "encodings": encodings,
+        "views": [asdict(view) | {"encoding": _place(view, encodings, live)} for view in shown.views],
         "node": shown.node,
     }
+
+
+def _count_edges(graph: Graph) -> int:
+    """Count the edges as drawn: an undirected edge is stored in both directions, a loop once."""
+    if not graph.undirected:
+        return graph.num_edges
+    loops = int((graph.edge_index[0] == graph.edge_index[1]).sum())
+    return (graph.num_edges + loops) // 2
+
+
+def _tone(status: Status) -> str:
+    """Return the colour of a status: "good" for the run sum, "warn" for another solution, "bad" for a failure."""
+    return "good" if status is Status.RUN_SUM else "bad" if status.failed else "warn"
+
+
+def _place(view: View, encodings: list[dict[str, Any]], live: bool) -> int | None:
+    """Return the place of a view's encoding in the page's list; ``None`` for GAPE that the page computes itself."""
+    if view.encoding == "gape":
+        return None if live else 0
+    return [entry["title"] for entry in encodings].index(view.encoding)
 
 
 def _pack_drawing(shown: Example, arrays: Arrays) -> None:

@@ -111,7 +111,9 @@ def learning_curves(cells: Sequence[Cell], runs: Path, metric: str) -> Any:
     figure.update_xaxes(title_text="epoch")
     # With batch norm, the validation loss jumps by orders of magnitude.
     figure.update_yaxes(type="log", row=1, col=2)
-    figure.update_layout(template="plotly_white", height=430, margin={"t": 40, "b": 40})
+    # The page's style sheet colours text and grid.
+    ground = dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0, 0, 0, 0)")
+    figure.update_layout(template="plotly_white", height=430, margin={"t": 40, "b": 40}, **ground)
     return figure
 
 

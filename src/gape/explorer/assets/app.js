@@ -11,7 +11,6 @@ const MATRIX_TITLES = {
 };
 const READOUT_TITLES = { node: "into a node", closed: "closed runs", pair: "from a node" };
 const MOST_ALIKE = 8; // nodes that are named beside the selected one
-const STATUS_TITLES = { RUN_SUM: "✓ Sum over all runs", ALGEBRAIC: "△ Algebraic solution", SINGULAR: "✕ No solution", LEAST_SQUARES: "△ Least squares" };
 
 const state = {
   views: content.views.map((view) => ({ ...view })),
@@ -24,7 +23,6 @@ const state = {
   eigen: null, // { side, chosen }
   palette: "viridis",
 };
-if (!content.live) for (const view of state.views) if (view.encoding === "gape") view.encoding = content.encodings[0].title;
 const sides = [0, 1].map((side) => ({
   graph: new GraphPicture(...document.querySelectorAll(`.graph[data-side="${side}"] canvas`), content, arrays, camera, neighbours),
   heat: new HeatPicture($(`.heat[data-side="${side}"] canvas`)),
@@ -36,7 +34,9 @@ let table = colourTable(state.palette), spectrumHover = -1, brush = null;
 
 const nameOf = (v) => (content.names ? content.names[v] : String(v));
 const graphOf = (v) => (content.graphs ? ` of ${content.graphs.find(({ stop }) => v < stop).name}` : "");
-const isLive = (view) => content.live && view.encoding === "gape";
+// The encoding of a view is its place among those that Python computed; null is GAPE, computed here.
+const isLive = (view) => view.encoding === null;
+const titleOf = (view) => (isLive(view) ? "GAPE" : content.encodings[view.encoding].title);
 const currentView = () => state.views[state.active];
 const entryOf = (view) => graph.matrices.get(isLive(view) ? view.matrix : content.matrices[0].name);
 
@@ -46,7 +46,7 @@ function compute(side) {
   const view = state.views[side], target = sides[side];
   if (isLive(view)) target.result = graph.encode(view, Math.max(0, state.selected));
   else {
-    const found = content.encodings.find(({ title }) => title === view.encoding), values = arrays[found.values];
+    const found = content.encodings[view.encoding], values = arrays[found.values];
     const certificate = found.status ? { status: found.status, radius: found.radius, residual: found.residual } : null;
     target.result = { values, rows: content.nodes, columns: values.length / content.nodes, certificate, settings: found.settings };
   }
@@ -77,12 +77,14 @@ function distances(side) {
   return out;
 }
 
+const eigenvalue = (entry, j) => formattedComplex(...["values", "imaginary"].map((key) => graph.array(entry, key)?.[j] ?? 0));
+
 /** What the nodes of a side are coloured by. */
 function colouring(side) {
   const { result } = sides[side], column = state.columns[side];
   if (state.eigen?.side === side) {
-    const { chosen } = state.eigen, entry = entryOf(state.views[side]), real = graph.array(entry, "values")[chosen[0]];
-    const title = chosen.length === 1 ? `eigenvector of δ = ${formatted(real)}` : `squares of ${chosen.length} eigenvectors`;
+    const { chosen } = state.eigen, entry = entryOf(state.views[side]);
+    const title = chosen.length === 1 ? `eigenvector of δ = ${eigenvalue(entry, chosen[0])}` : `squares of ${chosen.length} eigenvectors`;
     const values = graph.eigenvector(entry, chosen);
     return { values, title, range: rangeOf(values) };
   }
@@ -120,7 +122,7 @@ function drawAll() {
     if (order !== target.orderKey) { target.orderKey = order; target.order = rowOrder(side); target.heat.places = null; }
     const heat = $(`.heat[data-side="${side}"] figcaption`);
     heat.replaceChildren(bold(`${content.nodes.toLocaleString("en")} nodes × ${target.result.columns}`), quiet(state.views.length > 1 ? "" : state.sorted ? "sorted by the feature (s)" : "each column in its own range"));
-    $(`.heat[data-side="${side}"] canvas`).ariaLabel = `Heat map of ${view.encoding}`;
+    $(`.heat[data-side="${side}"] canvas`).ariaLabel = `Heat map of ${titleOf(view)}`;
   });
   drawLinked();
   drawSpectrum();
@@ -138,7 +140,7 @@ function recolour(side, key) {
 
 /** Draw graphs and heat maps with what is hovered and selected: cheap, nothing is computed. */
 function drawLinked() {
-  const names = content.names ?? null, { hover, selected } = state;
+  const { names } = content, { hover, selected } = state;
   state.views.forEach((_, side) => {
     const { graph: picture, heat, result, shades, key, order, orderKey } = sides[side];
     picture.draw({ shades, table, hover, selected, key });
@@ -146,18 +148,32 @@ function drawLinked() {
   });
 }
 
+/** Least and largest of some numbers, once if they agree. */
+function span(numbers) {
+  const low = Math.min(...numbers), high = Math.max(...numbers);
+  return high - low <= 1e-9 * high ? formatted(high) : formattedRange(low, high).join(" to ");
+}
+
 function drawSpectrum() {
   const view = currentView(), entry = entryOf(view), live = isLive(view);
-  const real = graph.array(entry, "values") ?? new Float64Array(0), imaginary = graph.array(entry, "imaginary");
-  const certificate = sides[state.active].result.certificate;
+  let real = graph.array(entry, "values") ?? new Float64Array(0), imaginary = graph.array(entry, "imaginary"), { radius } = entry;
+  const certificate = sides[state.active].result.certificate, radii = graph.radii(entry);
   // A large graph's page has one automaton, that of its first encoding.
-  const own = !content.live && view.encoding === content.encodings[0].title && certificate;
-  const gamma = live ? certificate.gamma : own ? certificate.radius / (entry.radius || 1) : 0;
-  const angles = live || gamma > 0 ? machineOf(view).angles : null;
+  const own = !content.live && view.encoding === 0 && certificate, alike = radii.every((each) => Math.abs(each - radius) <= 1e-9 * radius);
+  let gamma = live ? certificate.gammas[0] : own && alike ? certificate.radius / (radius || 1) : 0;
+  // Graphs of other radii have another γ each: divided by ρ(A), they share the circle of poles.
+  const divided = content.live && !alike;
+  if (divided) {
+    const graphOf = entry.basis ? graph.graphOf : graph.schurForm(entry).graphOf, scaled = (x, j) => x / (radii[graphOf[j]] || 1);
+    [real, imaginary] = [real.map(scaled), imaginary && imaginary.map(scaled)];
+    [radius, gamma] = [1, live ? view.damping : 0];
+  }
+  const angles = gamma > 0 ? machineOf(view).angles : null;
   const chosen = state.eigen?.side === state.active ? state.eigen.chosen : [];
-  spectrum.draw({ real, imaginary, radius: entry.radius, gamma, angles, chosen, brush, hover: spectrumHover });
+  spectrum.draw({ real, imaginary, radius, gamma, angles, chosen, brush, hover: spectrumHover });
   const which = content.live ? "" : `, ${real.length} of largest modulus`;
-  $(".spectrum figcaption").replaceChildren(bold(`Spectrum of ${MATRIX_TITLES[entry.name]}${which}`), quiet(`ρ = ${formatted(entry.radius)}`));
+  const name = divided ? `${MATRIX_TITLES[entry.name]}, divided by ρ` : MATRIX_TITLES[entry.name];
+  $(".spectrum figcaption").replaceChildren(bold(`Spectrum of ${name}${which}`), quiet(`ρ = ${span(radii)}`));
   $(".spectrum canvas").ariaLabel = `Eigenvalues of ${entry.name} in the complex plane`;
 }
 
@@ -168,7 +184,7 @@ const bold = (text) => element("span", text), quiet = (text) => element("span", 
 function caption(target, side, title, range) {
   const view = state.views[side], legend = element("span", "", "legend"), bar = element("i", "");
   const details = [view.automaton === "sinusoidal" && "sinusoidal", { closed: "closed runs", pair: "runs from a node" }[view.readout], view.labels !== "one" && `${view.labels} labels`];
-  const name = isLive(view) ? ["GAPE", ...details.filter(Boolean)].join(", ") : view.encoding;
+  const name = isLive(view) ? ["GAPE", ...details.filter(Boolean)].join(", ") : titleOf(view);
   const stops = [0, 32, 64, 96, 128, 160, 192, 224, 255].map((i) => table.css[range.flip ? 255 - i : i]);
   bar.style.background = range.constant ? table.css[128] : `linear-gradient(90deg, ${stops.join(",")})`;
   if (range.constant) legend.append(bar, `all ${formatted(range.low)}`);
@@ -181,11 +197,13 @@ function caption(target, side, title, range) {
 function showCertificate() {
   const view = currentView(), { certificate, settings } = sides[state.active].result, box = $("#certificate");
   const live = isLive(view), entry = entryOf(view), facts = [];
+  const status = certificate && content.status[certificate.status];
   box.dataset.status = certificate?.status ?? "";
-  $("h2", box).textContent = certificate ? STATUS_TITLES[certificate.status] ?? certificate.status : view.encoding;
-  const words = certificate ? content.status[certificate.status] : settings;
-  $(".words", box).textContent = words ? words[0].toUpperCase() + words.slice(1) + (certificate ? "." : "") : "Features given as numbers.";
-  if (live) facts.push(["γ", formatted(certificate.gamma)], ["ρ(A)", formatted(entry.radius)]);
+  box.dataset.tone = status?.tone ?? "none";
+  $("h2", box).textContent = status ? status.title : titleOf(view);
+  const words = status ? status.words : settings;
+  $(".words", box).textContent = words ? words[0].toUpperCase() + words.slice(1) + (status ? "." : "") : "Features given as numbers.";
+  if (live) facts.push(["γ", span(certificate.gammas)], ["ρ(A)", span(graph.radii(entry))]);
   if (certificate) facts.push(["ρ(μ)ρ(A)", formatted(certificate.radius)]);
   if (live) facts.push(["min |1 − λδ|", formatted(certificate.separation)]);
   if (certificate && certificate.residual !== null) facts.push(["residual", certificate.residual ? certificate.residual.toExponential(1) : "0"]);
@@ -193,7 +211,7 @@ function showCertificate() {
   if (other !== null) facts.push(["max |first − second|", formatted(other)]);
   $("dl", box).replaceChildren(...facts.flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
   $("#runs").hidden = !live;
-  if (live) drawRuns($("#runs canvas"), graph.array(entry, "run_norms"), certificate.gamma);
+  if (live) drawRuns($("#runs canvas"), graph.runWeights(entry, certificate.gammas));
   if (live) $("#damping-value").textContent = entry.radius > 0 ? `γρ(A) = ${formatted(view.damping)}` : `γ = ${formatted(view.damping)}`;
 }
 
@@ -226,7 +244,7 @@ function showNode() {
     if (nearest.length > MOST_ALIKE) nearest.pop();
   }
   list.replaceChildren("Nodes that look like it, with the distance of their rows:", ...nearest.map((u) => {
-    const button = element("button", `${nameOf(u)}${state.views.length && content.graphs ? graphOf(u).replace(" of", ",") : ""} · ${all[u] < 1e-9 ? "0" : formatted(all[u])}`);
+    const button = element("button", `${nameOf(u)}${content.graphs ? graphOf(u).replace(" of", ",") : ""} · ${all[u] < 1e-9 ? "0" : formatted(all[u])}`);
     button.type = "button";
     button.dataset.node = u;
     return button;
@@ -289,8 +307,8 @@ function selectColumn(side, column) {
 function compare() {
   if (state.views.length > 1) state.views.length = 1;
   else {
-    const other = content.encodings.find(({ title }) => title !== state.views[0].encoding);
-    state.views.push({ ...state.views[0], encoding: other ? other.title : state.views[0].encoding });
+    const [first] = state.views, other = content.encodings.findIndex((_, place) => place !== first.encoding);
+    state.views.push({ ...first, encoding: other < 0 ? first.encoding : other });
   }
   state.active = state.views.length - 1;
   if (state.eigen?.side === 1) state.eigen = null;
@@ -325,7 +343,7 @@ function showControls() {
     tab.ariaSelected = String(+tab.dataset.side === state.active);
   }
   $("#compare").textContent = state.views.length > 1 ? "Show one" : "Compare two";
-  $("#encoding").value = view.encoding;
+  $("#encoding").value = view.encoding ?? "live";
   $("#live").hidden = !live;
   if (!live) return;
   $("#damping").value = Math.log10(view.damping);
@@ -345,7 +363,7 @@ function prepareControls() {
   const notes = [content.text, ...content.notes.map((note) => `${note}.`)];
   if (!content.live) notes.push(`Encodings were computed by Python; sliders work on graphs of up to ${content.live_limit} nodes.`);
   $("#text").textContent = notes.filter(Boolean).join(" ");
-  options($("#encoding"), [...(content.live ? [["gape", "GAPE, live"]] : []), ...content.encodings.map(({ title }) => [title, title])]);
+  options($("#encoding"), [...(content.live ? [["live", "GAPE, live"]] : []), ...content.encodings.map(({ title }, place) => [place, title])]);
   options($("#palette"), Object.keys(PALETTES).map((name) => [name, name]));
   options($("#matrix"), content.matrices.map(({ name }) => [name, name.replaceAll("_", " ")]));
   options($("#readout"), Object.entries(READOUT_TITLES).filter(([name]) => name !== "closed" || !content.directed));
@@ -354,7 +372,8 @@ function prepareControls() {
   $("#seed").max = content.max_seed;
   $("#damping").addEventListener("input", (event) => change({ damping: 10 ** +event.target.value }));
   for (const key of ["states", "seed"]) $(`#${key}`).addEventListener("input", (event) => change({ [key]: +event.target.value }));
-  for (const key of ["encoding", "matrix", "readout", "labels", "automaton"]) $(`#${key}`).addEventListener("change", (event) => change({ [key]: event.target.value }));
+  $("#encoding").addEventListener("change", ({ target }) => change({ encoding: target.value === "live" ? null : +target.value }));
+  for (const key of ["matrix", "readout", "labels", "automaton"]) $(`#${key}`).addEventListener("change", (event) => change({ [key]: event.target.value }));
   $("#palette").addEventListener("change", (event) => { state.palette = event.target.value; drawAll(); });
   $("#theme").addEventListener("click", toggleTheme);
   $("#compare").addEventListener("click", compare);
@@ -449,8 +468,7 @@ function listenSpectrum() {
     if (brush) brush.splice(2, 2, x, y);
     const found = spectrum.at(x, y);
     spectrumHover = found ? found.members[0] : -1;
-    const number = found && (found.y ? `${formatted(found.x)} ${found.y < 0 ? "−" : "+"} ${formatted(Math.abs(found.y))}i` : formatted(found.x));
-    tip(event, found ? `δ = ${number}${found.members.length > 1 ? `, ${found.members.length} times` : ""}` : "");
+    tip(event, found ? `δ = ${eigenvalue(entryOf(currentView()), found.members[0])}${found.members.length > 1 ? `, ${found.members.length} times` : ""}` : "");
     soon(drawSpectrum);
   });
   canvas.addEventListener("pointerup", (event) => {
@@ -460,6 +478,7 @@ function listenSpectrum() {
     const wide = Math.hypot(drawn[2] - drawn[0], drawn[3] - drawn[1]) > 5;
     showEigenvectors(wide ? spectrum.within(drawn) : spectrum.at(...pointIn(event, canvas))?.members ?? []);
   });
+  canvas.addEventListener("pointercancel", () => { brush = null; drawSpectrum(); });
   canvas.addEventListener("pointerleave", (event) => { spectrumHover = -1; tip(event, ""); drawSpectrum(); });
 }
 
@@ -474,7 +493,7 @@ function showEigenvectors(chosen) {
 
 const KEYS = {
   ArrowLeft: () => step(-1), ArrowRight: () => step(1),
-  ArrowUp: () => select((state.selected + content.nodes - 1) % content.nodes || 0),
+  ArrowUp: () => select((state.selected > 0 ? state.selected : content.nodes) - 1),
   ArrowDown: () => select((state.selected + 1) % content.nodes),
   "[": () => isLive(currentView()) && change({ damping: Math.max(0.01, currentView().damping / 1.05) }),
   "]": () => isLive(currentView()) && change({ damping: Math.min(10, currentView().damping * 1.05) }),
@@ -494,8 +513,15 @@ function step(by) {
   selectColumn(state.active, (state.columns[state.active] + by + columns) % columns);
 }
 
+/** Keys that a focused slider or list uses itself. */
+function ownKey({ target, key }) {
+  if (target.tagName === "SELECT") return key.startsWith("Arrow") || /^[a-z0-9+-]$/i.test(key);
+  return target.type === "range" && key.startsWith("Arrow");
+}
+
 addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || $("#help").open || /^(INPUT|SELECT)$/.test(event.target.tagName)) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || $("#help").open || ownKey(event)) return;
+  if (event.key === "Escape" && /^(INPUT|SELECT)$/.test(event.target.tagName)) { event.target.blur(); return; }
   const action = KEYS[event.key];
   if (action) { event.preventDefault(); action(); }
 });
@@ -513,4 +539,4 @@ if (content.live) {
   if (content.drawn.some((x, i) => Math.abs(x - own[i]) > 1e-9)) $("#text").append(" This version of PyTorch draws other automata than this page: seeds do not agree.");
 }
 // For tests, and for the curious.
-window.gapeExplorer = { content, state, sides, graph, select, change, selectColumn, showEigenvectors, spectrum, camera, ready: performance.now() };
+window.gapeExplorer = { content, state, sides, graph, select, change, selectColumn, showEigenvectors, spectrum, camera, keys: KEYS, ready: performance.now() };

@@ -240,6 +240,11 @@ class LiveGraph {
   constructor(content, arrays) {
     this.n = content.nodes;
     this.arrays = arrays;
+    this.graphs = content.graphs ?? [{ start: 0, stop: this.n }];
+    this.graphOf = new Uint16Array(this.n);
+    this.graphs.forEach(({ start, stop }, g) => this.graphOf.fill(g, start, stop));
+    this.statuses = Object.keys(content.status); // from the best to the worst
+    this.limits = content.limits;
     this.matrices = new Map(content.matrices.map((entry) => [entry.name, entry]));
     this.labelInfo = content.labels;
     this.machines = new Map();
@@ -265,26 +270,26 @@ class LiveGraph {
     return this.machines.get(key);
   }
 
-  /** γ of settings whose damping is relative to 1/ρ(A). */
-  gamma({ matrix, damping }) {
-    const { radius } = this.matrices.get(matrix);
-    return radius > 0 ? damping / radius : damping;
-  }
+  /** ρ(A) of each graph. */
+  radii(entry) { return this.arrays[entry.radii]; }
+
+  /** γ of each graph, for settings whose damping is relative to 1/ρ(A). */
+  gammas(entry, damping) { return this.radii(entry).map((radius) => (radius > 0 ? damping / radius : damping)); }
 
   /** The encoding [n, k] of these settings with its certificate. `source` is the node where runs of a pair start. */
   encode(settings, source = 0) {
-    const entry = this.matrices.get(settings.matrix), gamma = this.gamma(settings);
+    const entry = this.matrices.get(settings.matrix), gammas = this.gammas(entry, settings.damping);
     const labels = this.labels(settings), machine = this.machine(settings, labels.count);
     // The right-hand side αℓ: one row of labels per starting node.
     const starts = settings.readout === "pair" ? [source] : null;
-    const problem = { entry, gamma, labels, machine, starts, closed: settings.readout === "closed" };
+    const problem = { entry, gammas, labels, machine, starts, closed: settings.readout === "closed" };
     const { values, excited } = entry.basis ? this.bySpectrum(problem) : this.bySchur(problem);
     const certificate = this.certificate(problem, values, excited);
     return { values, rows: this.n, columns: machine.k, certificate };
   }
 
-  bySpectrum({ entry, gamma, labels, machine, starts, closed }) {
-    const { n } = this, { k, m, transition, initial } = machine;
+  bySpectrum({ entry, gammas, labels, machine, starts, closed }) {
+    const { n, graphOf } = this, { k, m, transition, initial } = machine;
     const u = this.arrays[entry.basis], delta = this.array(entry, "values"), scale = this.array(entry, "scale");
     // Uᵀ diag(1/c) ℓ, [n, m]: how strongly each label excites each eigenvector.
     const g = new Float64Array(n * m), excited = new Float64Array(n);
@@ -295,7 +300,7 @@ class LiveGraph {
     for (let j = 0; j < n; j++) for (let a = 0; a < m; a++) excited[j] += g[j * m + a] ** 2;
     const c = closed ? m : 1, system = new Float64Array(k * k), y = new Float64Array(n * k * c), b = new Float64Array(k * c);
     for (let j = 0; j < n; j++) {
-      const d = gamma * delta[j];
+      const d = gammas[graphOf[j]] * delta[j]; // the j-th eigenvector lies in the graph of node j
       for (let p = 0; p < k; p++) {
         for (let q = 0; q < k; q++) system[p * k + q] = (p === q ? 1 : 0) - d * transition[q * k + p];
         if (closed) for (let a = 0; a < m; a++) b[p * m + a] = initial[p * m + a];
@@ -327,13 +332,16 @@ class LiveGraph {
       // Entries right of the diagonal, by row.
       const above = Array.from({ length: this.n }, () => []);
       rows.forEach((row, i) => { if (columns[i] > row) above[row].push([columns[i], real[i], imaginary[i]]); });
-      this.schur.set(entry.name, { z: part("z"), above });
+      // The graph of each column: that of any node where it is not 0.
+      const z = part("z"), graphOf = new Uint16Array(this.n);
+      z[0].forEach((row, i) => { graphOf[z[1][i]] = this.graphOf[row]; });
+      this.schur.set(entry.name, { z, above, graphOf });
     }
     return this.schur.get(entry.name);
   }
 
-  bySchur({ entry, gamma, labels, machine, starts }) {
-    const { n } = this, { k, m, transition, initial } = machine, { z, above } = this.schurForm(entry);
+  bySchur({ entry, gammas, labels, machine, starts }) {
+    const { n } = this, { k, m, transition, initial } = machine, { z, above, graphOf } = this.schurForm(entry);
     const [rows, columns, real, imaginary] = z, dr = this.array(entry, "values"), di = this.array(entry, "imaginary");
     const yr = new Float64Array(n * k), yi = new Float64Array(n * k), excited = new Float64Array(n).fill(1);
     for (let e = 0; e < rows.length; e++) {
@@ -346,7 +354,7 @@ class LiveGraph {
     }
     const wr = new Float64Array(k), wi = new Float64Array(k), mr = new Float64Array(k * k), mi = new Float64Array(k * k);
     for (let row = n - 1; row >= 0; row--) {
-      const br = yr.subarray(row * k, (row + 1) * k), bi = yi.subarray(row * k, (row + 1) * k);
+      const br = yr.subarray(row * k, (row + 1) * k), bi = yi.subarray(row * k, (row + 1) * k), gamma = gammas[graphOf[row]];
       if (above[row].length) {
         wr.fill(0); wi.fill(0);
         for (const [j, tr, ti] of above[row]) for (let p = 0; p < k; p++) {
@@ -372,51 +380,79 @@ class LiveGraph {
     return { values, excited };
   }
 
-  /** Mᵀ x for x [n, k]: one step of all runs. */
-  push(entry, x, k) {
+  /** Mᵀ x for x [n, k]: one step of all runs; with `absolute`, |M|ᵀ x. */
+  push(entry, x, k, absolute = false) {
     const { n, arrays } = this, edges = arrays.edges, count = edges.length / 2, weight = arrays.edge_weight;
     const left = this.array(entry, "left"), right = this.array(entry, "right"), diagonal = this.array(entry, "diagonal");
-    const out = new Float64Array(n * k);
+    const out = new Float64Array(n * k), signed = absolute ? Math.abs : (f) => f;
     for (let e = 0; e < count; e++) {
       const u = edges[e], v = edges[count + e];
-      const f = entry.sign * (weight ? weight[e] : 1) * (left ? left[u] : 1) * (right ? right[v] : 1);
+      const f = signed(entry.sign * (weight ? weight[e] : 1) * (left ? left[u] : 1) * (right ? right[v] : 1));
       for (let p = 0; p < k; p++) out[v * k + p] += f * x[u * k + p];
     }
-    if (diagonal) for (let i = 0; i < n * k; i++) out[i] += diagonal[(i / k) | 0] * x[i];
+    if (diagonal) for (let i = 0; i < n * k; i++) out[i] += signed(diagonal[(i / k) | 0]) * x[i];
     return out;
   }
 
-  /** ‖P - μᵀPA - αℓ‖ / ‖αℓ‖. */
-  residual({ entry, gamma, labels, machine, starts }, values) {
-    const { k, m, transition, initial } = machine, pushed = this.push(entry, values, k);
-    let gap = 0, size = 0;
-    for (let v = 0; v < this.n; v++) for (let q = 0; q < k; q++) {
-      let step = 0;
-      for (let p = 0; p < k; p++) step += pushed[v * k + p] * transition[p * k + q];
-      const rhs = starts && v !== starts[0] ? 0 : initial[q * m + labels.of[v]];
-      gap += (values[v * k + q] - gamma * step - rhs) ** 2;
-      size += rhs * rhs;
-    }
-    return Math.sqrt(gap / size);
+  /** Per graph, ‖P - μᵀPA - αℓ‖ / ‖αℓ‖, and how large rounding alone may make it; 0 where no run starts. */
+  residuals({ entry, gammas, labels, machine, starts }, values) {
+    const { k, m, transition, initial } = machine;
+    const pushed = this.push(entry, values, k), sizes = this.push(entry, values.map(Math.abs), k, true);
+    return this.graphs.map(({ start, stop }, g) => {
+      let gap = 0, moved = 0, size = 0;
+      for (let v = start; v < stop; v++) for (let q = 0; q < k; q++) {
+        let step = 0, absolute = 0;
+        for (let p = 0; p < k; p++) {
+          step += pushed[v * k + p] * transition[p * k + q];
+          absolute += sizes[v * k + p] * Math.abs(transition[p * k + q]);
+        }
+        const rhs = starts && v !== starts[0] ? 0 : initial[q * m + labels.of[v]], value = values[v * k + q];
+        gap += (value - gammas[g] * step - rhs) ** 2;
+        moved += (Math.abs(value) + gammas[g] * absolute + Math.abs(rhs)) ** 2;
+        size += rhs * rhs;
+      }
+      return size ? { residual: Math.sqrt(gap / size), rounding: Math.sqrt(moved / size) * Number.EPSILON } : { residual: 0, rounding: 0 };
+    });
   }
 
-  /** Status, γρ(A), and the least |1 - λδ| over eigenvalues that the right-hand side excites. */
-  certificate(problem, values, excited) {
-    const { entry, gamma, machine, closed } = problem;
+  /** Per graph, the least |1 - λδ| over eigenvalues that the right-hand side excites; infinite where it excites none. */
+  separations({ entry, gammas, machine }, excited) {
     const real = this.array(entry, "values"), imaginary = this.array(entry, "imaginary");
-    const radius = gamma * entry.radius, threshold = 1e-20 * excited.reduce((a, b) => Math.max(a, b), 0);
-    let separation = Infinity;
+    const graphOf = entry.basis ? this.graphOf : this.schurForm(entry).graphOf;
+    const threshold = 1e-20 * excited.reduce((a, b) => Math.max(a, b), 0), found = this.graphs.map(() => Infinity);
     for (let j = 0; j < real.length; j++) {
       if (excited[j] <= threshold) continue;
-      const x = real[j], y = imaginary ? imaginary[j] : 0;
+      const x = real[j], y = imaginary ? imaginary[j] : 0, g = graphOf[j];
       for (const angle of machine.angles) {
-        const c = gamma * Math.cos(angle), s = gamma * Math.sin(angle);
-        separation = Math.min(separation, Math.hypot(1 - (c * x - s * y), c * y + s * x));
+        const c = gammas[g] * Math.cos(angle), s = gammas[g] * Math.sin(angle);
+        found[g] = Math.min(found[g], Math.hypot(1 - (c * x - s * y), c * y + s * x));
       }
     }
-    const finite = values.every(Number.isFinite);
-    const status = !finite || separation < 1e-12 ? "SINGULAR" : radius < 1 ? "RUN_SUM" : "ALGEBRAIC";
-    return { status, gamma, radius, separation, residual: closed || !finite ? null : this.residual(problem, values) };
+    return found;
+  }
+
+  /** The worst status of all graphs, as Python decides it, with the largest γρ(A) and residual and the least |1 - λδ|. */
+  certificate(problem, values, excited) {
+    const { entry, gammas, machine: { k }, closed } = problem, { gap, rounding: most, unknowns } = this.limits;
+    const radii = this.radii(entry).map((radius, g) => gammas[g] * radius), separations = this.separations(problem, excited);
+    const finite = values.every(Number.isFinite), checks = closed || !finite ? null : this.residuals(problem, values);
+    const statuses = this.graphs.map(({ start, stop }, g) => {
+      if (separations[g] <= gap) return "SINGULAR";
+      if (!finite && !values.subarray(start * k, stop * k).every(Number.isFinite)) return "OVERFLOW";
+      // Python bounds the errors of fewer unknowns, and finds them small.
+      if (checks && checks[g].rounding > most && (stop - start) * k > unknowns) return "ILL_CONDITIONED";
+      return radii[g] < 1 - gap ? "RUN_SUM" : radii[g] > 1 + gap ? "ALGEBRAIC" : "SOLVED";
+    });
+    const order = (status) => this.statuses.indexOf(status);
+    const status = statuses.reduce((worst, each) => (order(each) > order(worst) ? each : worst));
+    const residual = checks && Math.max(...checks.map((check) => check.residual));
+    return { status, gammas, radius: Math.max(...radii), separation: Math.min(...separations), residual };
+  }
+
+  /** γᵗ‖(Aᵀ)ᵗ1‖ for t = 0, 1, …: the weight of all runs by number of steps. */
+  runWeights(entry, gammas) {
+    const norms = this.arrays[entry.run_norms], count = this.graphs.length;
+    return Array.from({ length: norms.length / count }, (_, t) => Math.hypot(...gammas.map((gamma, g) => norms[t * count + g] * gamma ** t)));
   }
 
   /** An eigenvector of Mᵀ, or the summed squares of several, [n]. */

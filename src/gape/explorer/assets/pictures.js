@@ -47,6 +47,8 @@ function fitted(canvas) {
 const themed = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const formatted = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e4 || Math.abs(x) < 1e-3 ? x.toExponential(1).replace("e+", "e") : String(+x.toPrecision(3)));
 
+const formattedComplex = (x, y) => (y ? `${formatted(x)} ${y < 0 ? "−" : "+"} ${formatted(Math.abs(y))}i` : formatted(x));
+
 /** Two numbers in as many digits as it takes to tell them apart. */
 function formattedRange(low, high) {
   for (let digits = 3; digits < 12; digits++) {
@@ -56,7 +58,7 @@ function formattedRange(low, high) {
   return [formatted(low), formatted(high)];
 }
 
-/** The edges of a drawing by node. */
+/** The neighbours of each node, each once, whichever way the edges of a drawing point. */
 class Neighbours {
   constructor(n, lines) {
     const count = lines.length / 2;
@@ -70,7 +72,7 @@ class Neighbours {
       this.list[at[lines[count + e]]++] = lines[e];
     }
   }
-  of(v) { return this.list.subarray(this.start[v], this.start[v + 1]); }
+  of(v) { return [...new Set(this.list.subarray(this.start[v], this.start[v + 1]))]; }
 }
 
 /** The view of a drawing: zoom and shift, shared by both graphs. */
@@ -190,7 +192,7 @@ class GraphPicture {
   pixels(context, shades, table, ratio) {
     const { width: w, height: h } = this.canvas, { lines, x, y } = this, count = lines.length / 2;
     if (!this.density) {
-      const density = (this.density = new Uint16Array(w * h));
+      const density = (this.density = new Uint32Array(w * h));
       for (let e = 0; e < count; e++) {
         const ax = x[lines[e]] * ratio, ay = y[lines[e]] * ratio, bx = x[lines[count + e]] * ratio, by = y[lines[count + e]] * ratio;
         if ((ax < 0 && bx < 0) || (ay < 0 && by < 0) || (ax >= w && bx >= w) || (ay >= h && by >= h)) continue;
@@ -232,7 +234,7 @@ class GraphPicture {
   }
 
   mark(context, v, shades, table, selected) {
-    const { x, y } = this, radius = Math.max(4, this.radius), near = this.neighbours.of(v).subarray(0, 400);
+    const { x, y } = this, radius = Math.max(4, this.radius), near = this.neighbours.of(v).slice(0, 400);
     context.strokeStyle = themed("--accent");
     context.lineWidth = 1.6;
     context.globalAlpha = 0.8;
@@ -452,11 +454,11 @@ class SpectrumPicture {
   }
 }
 
-/** Bars: log of γᵗ‖(Aᵀ)ᵗ1‖, for t = 0, 1, …; they fall while the sum over runs converges. */
-function drawRuns(canvas, norms, gamma) {
+/** Bars: log of the weight of all runs by number of steps; they fall while the sum over runs converges. */
+function drawRuns(canvas, weights) {
   const { context, width, height } = fitted(canvas);
   context.clearRect(0, 0, width, height);
-  const logs = Array.from(norms, (x, t) => (x > 0 ? Math.log10(x / norms[0]) + t * Math.log10(gamma) : -Infinity));
+  const logs = weights.map((x) => Math.log10(x / weights[0]));
   const top = 3, bottom = -6, zero = height * (top / (top - bottom)), gap = width / logs.length;
   context.strokeStyle = themed("--line");
   context.beginPath();

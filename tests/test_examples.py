@@ -37,6 +37,16 @@ def test_every_example_says_at_its_top_what_it_needs(path):
     assert re.search(r"[Nn]eeds? .*pip install 'gape\[\w+\]'", top)
 
 
+@pytest.mark.parametrize("loader", ["NeighborLoader", "ClusterLoader"])
+def test_loaders_that_need_compiled_packages_slice_the_rows_of_the_whole_graph(loader, capsys):
+    torch_sparse = pytest.importorskip(
+        "torch_sparse", reason="needs torch-sparse; for ClusterLoader built WITH_METIS=1"
+    )
+    assert torch_sparse
+    runpy.run_path(str(EXAMPLES / "loaders.py"), run_name="__main__")
+    assert re.search(rf"{loader}: \d+ mini-batches with the rows of the whole graph", capsys.readouterr().out)
+
+
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("name", list(SHOWN))
 def test_example_runs(name, capsys, monkeypatch, request):

@@ -19,6 +19,7 @@ from gape.encodings import Pairs
 
 TRANSFORMS = {
     "add_gape": (pyg.AddGAPE, {"states": 5, "damping": 0.01}, {"states": 6}),
+    "add_rooted_gape": (pyg.AddRootedGAPE, {"machines": 2, "layers": 1}, {"radius": 1}),
     "add_random_walk": (pyg.AddRandomWalk, {"length": 4}, {"length": 5}),
     "add_laplacian": (pyg.AddLaplacian, {"vectors": 3}, {"laplacian": "combinatorial"}),
     "add_spectrum": (pyg.AddSpectrum, {"pairs": 4}, {"unit_rows": False}),

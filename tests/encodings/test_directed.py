@@ -11,7 +11,7 @@ import torch
 import gape
 from gape import Graph
 from gape.encodings import Laplacian, MagneticLaplacian, SingularVectors, Spectrum, WalkProfile
-from gape.encodings.directed import both_ways
+from gape.encodings.walk_profile import both_ways
 from gape.linalg.eigenpairs import fix_phases
 from tests.encodings.samples import permuted, random_graph
 
@@ -63,6 +63,18 @@ def test_singular_vectors_of_large_sparse_graphs_are_those_of_dense_ones():
     together = SingularVectors(5, dtype=F64)(Graph.union([small, graph, small]))
     close(together[9:709], rows)
     close(together[709:], SingularVectors(5, dtype=F64)(small))
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_singular_vectors_solve_the_walk_equation_without_source(graph):
+    # P = μPB with μ = Σ⁻¹ and α = 0, B walking from sources to targets and back.
+    rows = SingularVectors(3, dtype=F64)(graph).numpy()
+    values = np.linalg.svd(adjacency(graph), compute_uv=False)[:3]
+    rank = int((values > 1e-9).sum())
+    both = np.concatenate([rows[:, :rank], rows[:, 3 : 3 + rank]])
+    empty = np.zeros_like(adjacency(graph))
+    walk = np.block([[empty, adjacency(graph)], [adjacency(graph).T, empty]])
+    close(walk.T @ both / values[:rank], both)
 
 
 def test_multiple_singular_values_of_a_large_graph_are_all_found():
@@ -168,6 +180,36 @@ def test_pairs_of_walk_profiles_are_runs_of_the_typed_automaton(graph):
         rhs[start, 0] = 1.0
         solution = gape.solve(machine, both_ways(graph), rhs=rhs, matrix="random_walk")
         close(solution.weights, table[start])
+
+
+@pytest.mark.parametrize("graph", [*GRAPHS, TRIANGLES])
+@pytest.mark.filterwarnings("error")
+def test_runs_of_the_typed_automaton_end_and_are_summed_exactly(graph):
+    # States only grow, so a walk of more than 4 steps weighs nothing, whatever the spectral radius of the graph.
+    solution = gape.solve(WalkProfile(4).automaton, both_ways(graph))
+    assert solution.status == [gape.Status.RUN_SUM]
+    assert solution.residual.tolist() == solution.spectral_radius.tolist() == [0.0]
+    assert torch.equal(WalkProfile(4, "adjacency", dtype=F64)(graph), solution.weights)
+
+
+@pytest.mark.parametrize("q", [0.0, 0.1, 0.25])
+def test_walk_profiles_are_the_powers_of_the_magnetic_laplacian(q):
+    # D - H = VΛV*, and every step forward turns by 2πq, every step backward by -2πq (Huang et al., 2025).
+    graph = Graph.from_edges(
+        [(0, 1), (1, 2), (2, 0), (0, 3), (4, 2), (3, 4)], edge_weight=[1.0, 0.5, 2.0, 1.5, 1.0, 0.7]
+    )
+    profile = WalkProfile(4, "adjacency", readout="pair", dtype=F64)
+    table, both = profile(graph).matrices()[0].numpy(), adjacency(graph) + adjacency(graph).T
+    (pairs,) = MagneticLaplacian(5, (q,), "combinatorial", dtype=F64).eigenpairs(graph)
+    vectors, values = pairs.vectors.numpy(), pairs.values[0].numpy()
+    twice = np.diag(both.sum(1)) - 2 * (vectors * values) @ vectors.conj().T
+    for total in range(5):
+        turned = sum(
+            table[..., c] * np.exp(2j * math.pi * q * (i - j))
+            for c, (i, j) in enumerate(profile.steps)
+            if i + j == total
+        )
+        close(np.linalg.matrix_power(twice, total), turned)
 
 
 def test_walk_profiles_sum_to_undirected_walks_and_see_directions():

@@ -93,6 +93,18 @@ def test_commute_time_is_the_mean_of_the_walk_there_and_back(graph):
     close(matrix(EffectiveResistance(commute=True, dtype=F64)(graph)), hitting + hitting.T)
 
 
+@pytest.mark.parametrize("graph", CONNECTED)
+def test_resistance_is_a_closed_readout_where_the_other_node_absorbs(graph):
+    # Visits of u to itself before v, divided by the degree of u: runs of one state that never leave v.
+    found, degree = matrix(EffectiveResistance(dtype=F64)(graph)), adjacency(graph).sum(1)
+    walk = adjacency(graph) / degree[:, None]
+    for v in range(graph.num_nodes):
+        absorbed = walk.copy()
+        absorbed[v] = 0.0
+        visits = gape.solve(Automaton.katz(1.0), scipy.sparse.csr_array(absorbed), readout="closed").weights[:, 0]
+        close(np.delete(visits.numpy() / degree, v), np.delete(found[:, v].numpy(), v))
+
+
 @pytest.mark.parametrize("graph", DISCONNECTED)
 @pytest.mark.parametrize("commute", [True, False])
 def test_components_have_the_resistances_they_have_alone(graph, commute):

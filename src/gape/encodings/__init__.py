@@ -3,16 +3,20 @@
 from gape.encodings.base import Encoding, NodeEncoding, PairEncoding
 from gape.encodings.communicability import Communicability
 from gape.encodings.degree import Degree
-from gape.encodings.directed import MagneticLaplacian, SingularVectors, WalkProfile
+from gape.encodings.electrostatic import Electrostatic
 from gape.encodings.encode import encode
 from gape.encodings.gape import GAPE, RelationalGAPE
+from gape.encodings.heat import HeatKernel
 from gape.encodings.laplacian import Laplacian, Spectrum, random_flips, split_spectrum
+from gape.encodings.magnetic import MagneticLaplacian
 from gape.encodings.mix import Mix
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.pairs import Pairs
-from gape.encodings.random_walk import Estimate, RandomWalk, RelativeRandomWalk, estimate_random_walk
+from gape.encodings.random_walk import Estimate, RandomWalk, estimate_random_walk
 from gape.encodings.registry import ALIASES, PRESETS, Setting, is_name, make, names, settings_of, summary
+from gape.encodings.resistance import EffectiveResistance
 from gape.encodings.rooted import RootedGAPE
+from gape.encodings.rrwp import RelativeRandomWalk
 from gape.encodings.sequence import (
     CycleSpectrum,
     PathRandomWalk,
@@ -22,7 +26,8 @@ from gape.encodings.sequence import (
     sequence_graph,
 )
 from gape.encodings.shortest_path import ShortestPath
-from gape.encodings.spectral import EffectiveResistance, Electrostatic, HeatKernel
+from gape.encodings.svd import SingularVectors
+from gape.encodings.walk_profile import WalkProfile
 from gape.graph.spectral_radius import spectral_radius
 from gape.linalg.eigenpairs import fix_signs
 

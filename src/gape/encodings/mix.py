@@ -23,6 +23,8 @@ MixScaling = Literal["none", "column", "row"]
 class Mix(Encoding):
     """Features of several encodings side by side, in the order given: all of nodes, or all of pairs.
 
+    As GraphGPS concatenates position and structure (Rampášek et al., 2022).
+
     By name: ``gape.encodings.make("rw+lape+gape-rooted")``, with settings such as ``{"rw.length": 16}`` and
     ``{"lape.scaling": "column"}``. Encodings that need all eigenpairs of the same Laplacian (``heat``, ``resistance``,
     ``electrostatic``) share one decomposition per graph, and ``lape`` takes its eigenvectors from it.

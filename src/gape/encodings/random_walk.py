@@ -1,9 +1,8 @@
-"""Probabilities of random walks: returns (exact, and estimated for large graphs) and all pairs."""
+"""Return probabilities of random walks: exact, and estimated for large graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +11,7 @@ from torch import Tensor
 
 from gape._internal.validation import check_at_least, positive, seed_number, whole_number
 from gape.encodings.base import NodeEncoding
-from gape.encodings.dense import DenseEncoding, DenseReadout
-from gape.graph.batching import Block, blocks, check_memory, dense_parts, scatter_rows
+from gape.graph.batching import blocks, check_memory, dense_parts, scatter_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.small_graphs import single_matrix
@@ -163,65 +161,3 @@ def _normalise(edges: Tensor) -> bool:
         edges.mul_(inverse.unsqueeze(1))
     edges.mul_(inverse.unsqueeze(2))
     return symmetric
-
-
-@dataclass(frozen=True)
-class RelativeRandomWalk(DenseEncoding):
-    r"""Probability that a random walk from one node is at another after 0, 1, …, ``length`` - 1 steps.
-
-    The relative encoding of GRIT (Ma et al., 2023), [I, W, W², …] with W = D⁻¹A and D the weighted out-degrees. Equal
-    to the pair readout of :meth:`gape.Automaton.shift` on W. Row ``u``, column ``v`` is the walk from ``u`` to ``v``;
-    on directed graphs it follows the edges and ends at a node without outgoing edges. :class:`gape.pyg.AddRRWP` writes
-    what GRIT reads.
-
-    Args:
-        length: number of features K, the first for walks of no step.
-        readout: "pair", all pairs of nodes, or "closed", the diagonal, which is 1 followed by
-            :class:`RandomWalk` of ``length`` - 1 steps.
-        memory: memory limit, in GiB, for the dense powers of one graph and the pairs of all.
-
-    Returns, when called on a graph: :class:`Pairs` of ``[n, n, length]``, or ``[num_nodes, length]`` if closed.
-
-    Example:
-        >>> path = Graph.from_edges([(0, 1), (1, 2)], undirected=True)
-        >>> RelativeRandomWalk(length=3)(path).matrices()[0][0]
-        tensor([[1.0000, 0.0000, 0.5000],
-                [0.0000, 1.0000, 0.0000],
-                [0.0000, 0.0000, 0.5000]])
-    """
-
-    length: int = 21
-    readout: DenseReadout = field(default="pair", kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(1, length=self.length)
-
-    @property
-    def channels(self) -> int:
-        return self.length
-
-    @property
-    def matrices(self) -> int:
-        if self.pairwise:
-            return 2 * self.length + 6
-        powers = PowerDiagonals(max(self.length - 1, 1), torch.float64)
-        return powers.baby + powers.giant + 5
-
-    def features(self, part: Graph) -> Iterator[tuple[Block, Tensor]]:
-        for block in blocks(part.walk("random_walk")):
-            yield block, self._powers(block.matrices) if self.pairwise else self._diagonals(block.matrices)
-
-    def _powers(self, walk: Tensor) -> Tensor:
-        # Steps lie one after the other in memory: each product is written in its place.
-        out = walk.new_empty(self.length, *walk.shape)
-        out[0] = torch.eye(walk.shape[1], dtype=walk.dtype, device=walk.device)
-        for step in range(1, self.length):
-            torch.bmm(out[step - 1], walk, out=out[step])
-        return out.movedim(0, -1)
-
-    def _diagonals(self, walk: Tensor) -> Tensor:
-        out = walk.new_ones(*walk.shape[:2], self.length)
-        if self.length > 1:
-            out[..., 1:] = PowerDiagonals(self.length - 1, walk.dtype)(walk)
-        return out

@@ -15,16 +15,21 @@ from gape._internal.validation import did_you_mean, parse_setting
 from gape.encodings.base import Encoding
 from gape.encodings.communicability import Communicability
 from gape.encodings.degree import Degree
-from gape.encodings.directed import MagneticLaplacian, SingularVectors, WalkProfile
+from gape.encodings.electrostatic import Electrostatic
 from gape.encodings.gape import GAPE
+from gape.encodings.heat import HeatKernel
 from gape.encodings.laplacian import Laplacian, Spectrum
+from gape.encodings.magnetic import MagneticLaplacian
 from gape.encodings.mix import Mix, MixScaling
 from gape.encodings.pagerank import PageRank, PageRankPowers
-from gape.encodings.random_walk import RandomWalk, RelativeRandomWalk
+from gape.encodings.random_walk import RandomWalk
+from gape.encodings.resistance import EffectiveResistance
 from gape.encodings.rooted import RootedGAPE
+from gape.encodings.rrwp import RelativeRandomWalk
 from gape.encodings.sequence import CycleSpectrum, PathRandomWalk, SequenceLaplacian, Sinusoidal
 from gape.encodings.shortest_path import ShortestPath
-from gape.encodings.spectral import EffectiveResistance, Electrostatic, HeatKernel
+from gape.encodings.svd import SingularVectors
+from gape.encodings.walk_profile import WalkProfile
 
 _PAPER: dict[str, Any] = {"damping": 0.02, "relative": False}
 _STAR = {"transition": "stochastic", "damping": 1.0, "relative": False, "on_singular": "least_squares"}

@@ -28,6 +28,8 @@ class RootedGAPE(Encoding):
     the total weight of the runs that start in a node of the layer and come back to it, Σ_v (I - M)⁻¹_vv
     (:mod:`gape.solvers.rooted`). It tells apart graphs that 3-WL does not. Permutation-equivariant.
 
+    GAPE (Soga & Chiang, 2023) with distances from a root, as distance encoding (Li et al., 2020) has for GNNs.
+
     Directed graphs: distances and runs follow the edges. Nodes without a path from the root are in no layer. Edge
     weights scale the runs and are not lengths; with negative ones ρ is that of the absolute values.
 

@@ -1,4 +1,4 @@
-"""Functions of the Laplacian's spectrum: heat kernels, effective resistances, electrostatic potentials."""
+"""Base of encodings that are functions of all eigenpairs of a Laplacian, and one decomposition for several of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import scipy.sparse
@@ -14,10 +14,9 @@ import scipy.sparse.csgraph
 import torch
 from torch import Tensor
 
-from gape._internal.validation import check_at_least, check_one_of
 from gape.encodings.base import Encoding
-from gape.encodings.dense import DenseEncoding, DenseReadout, compute_blocks
-from gape.encodings.laplacian import Laplacian, LaplacianMatrix, LaplacianName
+from gape.encodings.dense import DenseEncoding, compute_blocks
+from gape.encodings.laplacian import Laplacian, LaplacianMatrix
 from gape.encodings.pairs import Pairs
 from gape.graph.batching import Block, blocks
 from gape.graph.graph import Graph
@@ -178,180 +177,3 @@ def compute_spectral(encodings: Sequence[SpectralEncoding], graph: Graph) -> lis
             for spectrum in laplacian_spectra(part, encodings[0].matrix)
         ),
     )
-
-
-@dataclass(frozen=True)
-class HeatKernel(SpectralEncoding):
-    r"""Heat that flows from one node to another within given times: exp(-tL) (Kondor & Lafferty, 2002).
-
-    The diagonal is the heat kernel signature (Sun et al., 2009), HKdiagSE of GraphGPS (Rampášek et al., 2022), whose
-    code leaves out the eigenvectors of eigenvalue zero. On the normalized Laplacian of a graph without isolated nodes
-    it is the closed readout of :meth:`gape.Automaton.shift` on D^(-1/2) A D^(-1/2), walks of k steps weighted by
-    e⁻ᵗ tᵏ/k!. Undirected graphs only; weights are conductivities. Permutation-equivariant.
-
-    Args:
-        times: times t, one feature each.
-        laplacian: "normalized", I - D^(-1/2) A D^(-1/2), or "combinatorial", D - A.
-        symmetrize: replace A of a directed graph by (A + Aᵀ)/2 instead of raising an error.
-        readout: "closed", the heat that is still or again at each node, or "pair", all pairs of nodes.
-        memory: memory limit, in GiB, for the dense matrices of one graph and the pairs of all.
-
-    Returns, when called on a graph: ``[num_nodes, times]``, or :class:`Pairs` of ``[n, n, times]``.
-
-    Example:
-        >>> from gape import Graph
-        >>> edge = Graph.from_edges([(0, 1)], undirected=True)
-        >>> HeatKernel(times=(0.0, 1.0, 1e9))(edge)[0]  # (1 + exp(-2t)) / 2
-        tensor([1.0000, 0.5677, 0.5000])
-    """
-
-    times: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-    laplacian: LaplacianName = "normalized"
-    symmetrize: bool = False
-    readout: DenseReadout = field(default="closed", kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(0, **{f"times[{i}]": time for i, time in enumerate(self.times)})
-        check_one_of(get_args(LaplacianName), laplacian=self.laplacian)
-
-    @property
-    def channels(self) -> int:
-        return len(self.times)
-
-    @property
-    def matrices(self) -> int:
-        return 8 + 2 * self.channels if self.pairwise else 8
-
-    @property
-    def matrix(self) -> LaplacianMatrix:
-        return LaplacianMatrix(self.laplacian, self.symmetrize, "HeatKernel")
-
-    def from_spectrum(self, spectrum: LaplacianSpectrum) -> Tensor:
-        times = torch.tensor(self.times, dtype=spectrum.values.dtype, device=spectrum.values.device)
-        decay = torch.exp(-spectrum.values.unsqueeze(-1) * times)
-        return spectrum.matrices(decay) if self.pairwise else spectrum.diagonals(decay)
-
-
-ResistanceReadout = Literal["pair", "node"]
-
-
-@dataclass(frozen=True)
-class EffectiveResistance(SpectralEncoding):
-    r"""Effective resistance between nodes, if every edge is a conductor of its weight (Klein & Randić, 1993).
-
-    R_uv = L⁺_uu + L⁺_vv - 2 L⁺_uv with the pseudo-inverse of L = D - A, a distance that falls with the number of paths;
-    an attention bias in Graphormer-GD (Zhang et al., 2023). A random walk from u to v and back takes
-    R_uv · Σ_w degree(w) steps on average, over the nodes of the component (Chandra et al., 1989). Undirected graphs
-    only. Permutation-equivariant.
-
-    Args:
-        commute: the commute time instead of the resistance.
-        unreachable: value of pairs without a path, whose resistance is infinite; "inf" is allowed.
-        symmetrize: replace A of a directed graph by (A + Aᵀ)/2 instead of raising an error.
-        readout: "pair", all pairs of nodes, or "node", the mean over the other nodes of the same component, 0 for
-            a node alone; NetworkX's ``information_centrality`` is its inverse, divided by n - 1.
-        memory: memory limit, in GiB, for the dense matrices of one graph and the pairs of all.
-
-    Returns, when called on a graph: :class:`Pairs` of ``[n, n, 1]``, or ``[num_nodes, 1]``.
-
-    Example:
-        >>> from gape import Graph
-        >>> triangle = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
-        >>> EffectiveResistance()(triangle).matrices()[0].squeeze(-1)[0]
-        tensor([0.0000, 0.6667, 0.6667])
-    """
-
-    commute: bool = False
-    unreachable: float = -1.0
-    symmetrize: bool = False
-    readout: ResistanceReadout = field(default="pair", kw_only=True)
-
-    @property
-    def channels(self) -> int:
-        return 1
-
-    @property
-    def matrices(self) -> int:
-        return 16
-
-    @property
-    def matrix(self) -> LaplacianMatrix:
-        return LaplacianMatrix("normalized", self.symmetrize, "EffectiveResistance")
-
-    def from_spectrum(self, spectrum: LaplacianSpectrum) -> Tensor:
-        potentials, together = spectrum.potentials, spectrum.together
-        own = potentials.diagonal(dim1=-2, dim2=-1)
-        found = (own.unsqueeze(2) + own.unsqueeze(1) - 2 * potentials).clamp(min=0.0)
-        if self.commute:
-            found = found * (together.to(found.dtype) @ spectrum.weights.sum(-1, keepdim=True))
-        if self.pairwise:
-            return torch.where(together, found, self.unreachable).unsqueeze(-1)
-        others = (together.sum(-1, keepdim=True) - 1).clamp(min=1)
-        return torch.where(together, found, 0.0).sum(-1, keepdim=True) / others
-
-
-ElectrostaticReadout = Literal["node", "pair"]
-
-
-@dataclass(frozen=True)
-class Electrostatic(SpectralEncoding):
-    r"""Statistics of the electrostatic potential between a node and the others of its component.
-
-    A unit charge at u has at v the potential E_uv = L⁺_uv - L⁺_vv, with the pseudo-inverse of L = D - A (Kreuzer et
-    al., 2021). The features are those of ElstaticSE in GraphGPS (Rampášek et al., 2022): minimum, maximum (always 0),
-    mean and standard deviation of E_uv over u; the same of E_vu over u, where the code of GraphGPS repeats the first
-    maximum by mistake; and the mean over the neighbours, Σ_u W_uv E_uv and Σ_u W_vu E_vu with W = D⁻¹A. Statistics are
-    over the node's component, itself included; self-loops carry no current. Undirected graphs only; weights are
-    conductances. Permutation-equivariant.
-
-    Args:
-        symmetrize: replace A of a directed graph by (A + Aᵀ)/2 instead of raising an error.
-        readout: "node", the ten statistics, or "pair", E_uv of all pairs, 0 between components.
-        memory: memory limit, in GiB, for the dense matrices of one graph and the pairs of all.
-
-    Returns, when called on a graph: ``[num_nodes, 10]``, or :class:`Pairs` of ``[n, n, 1]``.
-
-    Example:
-        >>> from gape import Graph
-        >>> edge = Graph.from_edges([(0, 1)], undirected=True)
-        >>> Electrostatic()(edge)[0, :3]
-        tensor([-0.5000,  0.0000, -0.2500])
-    """
-
-    symmetrize: bool = False
-    readout: ElectrostaticReadout = field(default="node", kw_only=True)
-
-    @property
-    def channels(self) -> int:
-        return 1 if self.pairwise else 10
-
-    @property
-    def matrices(self) -> int:
-        return 20
-
-    @property
-    def matrix(self) -> LaplacianMatrix:
-        return LaplacianMatrix("normalized", self.symmetrize, "Electrostatic")
-
-    def from_spectrum(self, spectrum: LaplacianSpectrum) -> Tensor:
-        potentials, together = spectrum.potentials, spectrum.together
-        potentials = potentials - potentials.diagonal(dim1=-2, dim2=-1).unsqueeze(1)
-        potentials = torch.where(together, potentials, 0.0)
-        if self.pairwise:
-            return potentials.unsqueeze(-1)
-        weights = spectrum.weights.clone()
-        weights.diagonal(dim1=-2, dim2=-1).zero_()
-        degree = weights.sum(-1, keepdim=True)
-        mean = weights / torch.where(degree > 0, degree, 1.0) * potentials
-        columns = [*_statistics(potentials.mT, together), *_statistics(potentials, together), mean.sum(1), mean.sum(2)]
-        return torch.stack(columns, -1)
-
-
-def _statistics(rows: Tensor, together: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Minimum, maximum, mean and (unbiased) standard deviation of rows ``[B, n, n]`` over each node's component."""
-    low, high = (torch.where(together, rows, sign * torch.inf) for sign in (1, -1))
-    count = together.sum(-1)
-    mean = rows.sum(-1) / count
-    squares = torch.where(together, rows - mean.unsqueeze(-1), 0.0).square().sum(-1)
-    return low.amin(-1), high.amax(-1), mean, (squares / (count - 1).clamp(min=1)).sqrt()

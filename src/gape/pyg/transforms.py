@@ -37,6 +37,27 @@ class AddGAPE(AddEncoding):
         super().__init__(make("gape", states=states, **settings), attr_name, reverse_relations=reverse_relations)
 
 
+@functional_transform("add_rooted_gape")
+class AddRootedGAPE(AddEncoding):
+    """Adds rooted GAPE: closed runs of automata that see how far they are from the node.
+
+    Args:
+        machines: number of automata.
+        layers: largest distance that is told apart; ``machines · (layers + 1)`` features.
+        attr_name: name of the attribute, ``None`` to append to ``x``.
+        settings: other settings of :class:`gape.encodings.RootedGAPE`; ``radius=2`` bounds the cost on large graphs.
+
+    Example:
+        >>> AddRootedGAPE(machines=4, radius=2).encoding.radius
+        2
+    """
+
+    def __init__(
+        self, machines: int = 12, layers: int = 3, attr_name: str | None = "gape_rooted", **settings: Any
+    ) -> None:
+        super().__init__(make("gape-rooted", machines=machines, layers=layers, **settings), attr_name)
+
+
 @functional_transform("add_random_walk")
 class AddRandomWalk(AddEncoding):
     """Adds the return probabilities of random walks (Dwivedi et al., 2022), with edge weights.

@@ -255,6 +255,12 @@ class Equation:
         lower, upper = radius_bounds(balanced(split_components(self.transition.cpu())))
         return float(lower), min(float(upper), norm * (1.0 + 1e-14))
 
+    @cached_property
+    def nilpotent(self) -> bool:
+        """True if no run comes back to a state it left, as with the shift automaton: it has fewer than k steps."""
+        matrix = self.transition.abs()
+        return not bool(split_components(matrix.sum(0) if self.typed else matrix).any())
+
     @property
     def reliable_poles(self) -> bool:
         """True if rounding moves the eigenvalues of μ by less than what tells a singular equation."""
@@ -275,14 +281,19 @@ class Equation:
 
     @property
     def radius_bound(self) -> Tensor:
-        """``[graphs]``: an upper bound of the spectral radius of F, 0 for acyclic graphs.
+        """``[graphs]``: an upper bound of the spectral radius of F, 0 for acyclic graphs and nilpotent transitions.
 
         ρ(μ) times a norm of A for one μ; max ‖μ_a‖₂ times √(‖A‖₁‖A‖∞) ≥ ‖A‖₂ for several, because products of different
         matrices can grow although each has a small radius.
         """
         norms = self.walk.two_norm_bounds if self.typed else self.walk.norm_bounds
         largest = self.transition_radius if self.typed else self.transition_bounds[1]
-        return torch.where(self.walk.acyclic_graphs, 0.0, largest * norms)
+        return torch.where(self.finite_runs, 0.0, largest * norms)
+
+    @property
+    def finite_runs(self) -> Tensor:
+        """``[graphs]``: whether the runs end after finitely many steps, by the graph or by the transitions."""
+        return self.walk.acyclic_graphs | self.nilpotent
 
     def norms(self, x: Tensor) -> Tensor:
         """``[graphs]``: the norm of each graph's rows of ``x`` ``[n, k]``, without over- or underflow.

@@ -1,7 +1,8 @@
 """Fixed-point iteration and restarted GMRES for X = F(X) + S, also with transitions per node label or edge type.
 
 With several transitions this is not a Sylvester equation, but still a sparse fixed point: summed directly if a norm
-proves that F contracts fast, by substitution if no graph has a cycle, and by GMRES (Saad & Schultz, 1986) otherwise.
+proves that F contracts fast, by substitution if all runs end (no cycle in the graphs, or in the transitions), and by
+GMRES (Saad & Schultz, 1986) otherwise.
 """
 
 from __future__ import annotations
@@ -64,13 +65,13 @@ class FixedPoint(Solver):
         status = judge(residual, converges, tolerance=self.tolerance, exhausted=False)
         # The residual of large weights is a small difference of large numbers, and may be 0 by chance.
         rounding = equation.rounding(equation.norms(x), equation.walk.two_norm_bounds)
-        acyclic = equation.walk.acyclic_graphs
+        ends = equation.finite_runs
         # Stagnation, or weights too large to be accurate: resolve_singular() decides by the dense system.
         suspect = (status == code(Status.NOT_CONVERGED)) | (rounding > MAX_ROUNDING_RESIDUAL)
-        status = torch.where(suspect, torch.where(acyclic, code(Status.ILL_CONDITIONED), code(Status.SINGULAR)), status)
+        status = torch.where(suspect, torch.where(ends, code(Status.ILL_CONDITIONED), code(Status.SINGULAR)), status)
         return Result(
             weights=x,
-            residual=torch.where(acyclic, with_rounding(residual, rounding), residual + rounding),
+            residual=torch.where(ends, with_rounding(residual, rounding), residual + rounding),
             spectral_radius=radius,
             separation=torch.where(known, 1.0 - bound, torch.nan),
             unique=torch.where(converges == YES, YES, UNKNOWN),
@@ -88,9 +89,10 @@ class FixedPoint(Solver):
         Returns X, the relative residual, the operator's radius and the number of steps. The radius is a bound where
         one is free, an estimate from GMRES if ``estimate``, and 0 otherwise.
         """
-        if bool((equation.transition_norm * equation.walk.two_norm_bounds < 0.8).all()):
+        contracts = bool((equation.transition_norm * equation.walk.two_norm_bounds < 0.8).all())
+        if contracts and not equation.nilpotent:
             return self._sum(equation, apply, rhs)
-        if equation.walk.acyclic:
+        if equation.walk.acyclic or equation.nilpotent:
             x, steps = substitute(apply, rhs)
             # The residual is zero, unless the weights overflow.
             left = equation.norms(apply(x) + rhs - x)

@@ -201,10 +201,11 @@ def substitute(apply: Operator, rhs: Tensor) -> tuple[Tensor, int]:
     """Solve ``X = apply(X) + rhs`` on acyclic graphs by substitution along the edges; return X and the steps taken.
 
     After t steps the rows of all nodes at the end of paths of at most t edges are final, so no large terms cancel, as
-    they may in a sum by length. Weights that overflow stay within their graph.
+    they may in a sum by length. With nilpotent transitions it is the states that are final, on any graph. Weights that
+    overflow stay within their graph.
     """
     x, steps = rhs, 0
-    while steps < len(rhs):
+    while steps < max(rhs.shape):
         before, x, steps = x, apply(x) + rhs, steps + 1
         if torch.equal(x.nan_to_num(), before.nan_to_num()):
             break

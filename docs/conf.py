@@ -143,7 +143,7 @@ def docstring(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: 
 
 
 def explorers(app: Sphinx, error: Exception | None) -> None:
-    """Write the pages that docs/explorer-examples.md embeds."""
+    """Write the explorer pages that other pages embed."""
     if error is None and app.builder.format == "html":
         folder = Path(app.outdir, "_static", "explorer")
         folder.mkdir(parents=True, exist_ok=True)

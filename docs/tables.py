@@ -31,6 +31,7 @@ PAGES = (
             "translation",
             "expressiveness",
             "comparison",
+            "choosing",
         )
     ),
 )

@@ -58,6 +58,10 @@ def test_a_table_that_cannot_be_made_is_an_error(tmp_path):
         pages["filled"](twice, tmp_path)
 
 
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) < 700
+
+
 def test_images_of_the_pages_are_there():
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):

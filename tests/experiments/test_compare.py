@@ -136,6 +136,7 @@ def test_rows_are_kept_and_shown(tmp_path, capsys):
     assert "– (memory)" in shown
     assert "take it for" in shown
     assert "take it for" not in printed(capsys, "--show", str(file), "--part", "cost")
+    assert "| `gape` | 0.5 s | ? |" in printed(capsys, "--show", str(file), "--part", "choice")
 
 
 def printed(capsys, *words):
@@ -173,7 +174,7 @@ def test_a_comparison_goes_on_where_it_was_ended(monkeypatch):
         (["rw", "--workload", "mars"], "there is no workload 'mars'"),
         (["--show", "nowhere.jsonl"], "there is no file nowhere.jsonl"),
         (["rw", "--share", "0.1", "--results", "some.jsonl"], "got --share 0.1"),
-        (["--part", "time"], "part must be one of 'cost', 'promises', got 'time'"),
+        (["--part", "time"], "part must be one of 'cost', 'promises', 'choice', got 'time'"),
     ],
 )
 def test_mistakes_are_named_before_anything_is_measured(capsys, words, complaint):

@@ -35,7 +35,9 @@ def compare(
     show: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Measure nothing: print the figures kept in this file.")
     ] = None,
-    part: Annotated[str | None, typer.Option(metavar="PART", help="Print cost or promises only.")] = None,
+    part: Annotated[
+        str | None, typer.Option(metavar="PART", help="Print one table: cost, promises, or choice, an extract.")
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Compare encodings: time, memory, repeatability, renumbering, pairs told apart, graphs they take.
@@ -77,7 +79,7 @@ def compare(
             if results is not None:
                 write_rows(results, [row])
         rows = list(found.values())
-    for title in PARTS if part is None else [part]:
+    for title in ("cost", "promises") if part is None else [part]:
         typer.echo(render(rows, title))
         if title == "cost":
             typer.echo(describe_conditions(rows))

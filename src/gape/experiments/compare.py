@@ -358,7 +358,17 @@ def _promises(row: Row) -> list[str]:
     return ["same bytes" if found["repeatable"] else "differ", *errors, apart, *takes]
 
 
-#: Columns of the two tables, and their cells.
+def _choice(row: Row) -> list[str]:
+    """What matters most for a choice: time on many small graphs and on a large one, what it tells apart and takes."""
+    times = []
+    for work in ("ZINC", "web"):
+        cost = row.costs.get(work)
+        times.append("?" if cost is None else _seconds(cost["seconds"]) if cost["seconds"] is not None else "–")
+    promises = _promises(row)
+    return [*times, promises[4], promises[5], ADVICE.get(row.encoding, "")]
+
+
+#: Columns of the tables, and their cells; "choice" is an extract of the two others.
 PARTS: dict[str, tuple[Sequence[str], Callable[[Row], list[str]]]] = {
     "cost": (WORKLOADS, _costs),
     "promises": (
@@ -368,4 +378,5 @@ PARTS: dict[str, tuple[Sequence[str], Callable[[Row], list[str]]]] = {
         ),
         lambda row: [*_promises(row), ADVICE.get(row.encoding, "")],
     ),
+    "choice": (("molecules", "large graph", "BREC", "directed", "take it for"), _choice),
 }

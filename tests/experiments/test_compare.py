@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
@@ -102,7 +103,12 @@ def test_other_libraries_are_timed_where_they_have_the_encoding(tmp_path):
     limits = {"limit_seconds": 120, "limit_gigabytes": 2}
     assert others("rw", "CYCLES", path, **limits)["seconds"] > 0
     assert others("walk-profile", "CYCLES", path, **limits) is None
-    assert others("heat", "web", path, **limits) is None  # begins with a dense matrix
+    wide = tmp_path / "wide.npz"
+    np.savez(wide, edge_index=np.array([[0], [1]]), ptr=np.array([0, 60_000]))
+    assert others("heat", "web", wide, **limits) == {"way": "SciPy", "seconds": None, "refused": "memory"}
+    apart = tmp_path / "apart.npz"
+    np.savez(apart, edge_index=np.array([[0], [1]]), ptr=np.array([0, 3]))
+    assert others("resistance", "citations", apart, **limits)["refused"] == "Graph G must be strongly connected."
     large, _ = save_workload("web", tmp_path, None, share=0.002)
     assert others("svd", "web", large, **limits)["seconds"] > 0
 

@@ -68,26 +68,27 @@ def compute_blocks(encodings: Sequence[DenseEncoding], graph: Graph, features: B
     for encoding in encodings:
         _check_memory(encoding, graph)
 
-    def compute(part: Graph) -> list[Tensor]:
-        squares = part.sizes.square()
-        starts, pairs = offsets(squares), int(squares.sum())
-        outputs = [
-            torch.zeros(pairs if e.pairwise else part.num_nodes, e.channels, dtype=e.dtype, device=part.device)
-            for e in encodings
-        ]
-        for block, found in features(part):
-            for encoding, out, values in zip(encodings, outputs, found, strict=True):
-                if encoding.pairwise:
-                    scatter_pairs(out, starts, block, values)
-                else:
-                    scatter_rows(out, block, values)
-        return outputs
+    parts = dense_parts(graph)
+    pairs, nodes = [int(part.sizes.square().sum()) for part in parts], [part.num_nodes for part in parts]
+    # Each part writes its own rows, all of them.
+    outputs = [
+        torch.empty(sum(pairs if e.pairwise else nodes), e.channels, dtype=e.dtype, device=graph.device)
+        for e in encodings
+    ]
+    views = [torch.split(out, pairs if e.pairwise else nodes) for e, out in zip(encodings, outputs, strict=True)]
 
-    found = map_threads(compute, dense_parts(graph))
-    columns = found[0] if len(found) == 1 else [torch.cat(values) for values in zip(*found, strict=True)]
+    def compute(number: int) -> None:
+        starts = offsets(parts[number].sizes.square())
+        for block, found in features(parts[number]):
+            for encoding, out, values in zip(encodings, views, found, strict=True):
+                if encoding.pairwise:
+                    scatter_pairs(out[number], starts, block, values)
+                else:
+                    scatter_rows(out[number], block, values)
+
+    map_threads(compute, range(len(parts)))
     return [
-        Pairs(values, graph.sizes) if encoding.pairwise else values
-        for encoding, values in zip(encodings, columns, strict=True)
+        Pairs(out, graph.sizes) if encoding.pairwise else out for encoding, out in zip(encodings, outputs, strict=True)
     ]
 
 

@@ -69,9 +69,11 @@ class Electrostatic(SpectralEncoding):
 
 
 def _statistics(rows: Tensor, together: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Minimum, maximum, mean and (unbiased) standard deviation of rows ``[B, n, n]`` over each node's component."""
-    low, high = (torch.where(together, rows, sign * torch.inf) for sign in (1, -1))
+    """Minimum, maximum, mean and (unbiased) standard deviation of rows ``[B, n, n]`` over each node's component.
+
+    Every row has a 0 for the node itself, so those outside of its component change no minimum or maximum.
+    """
     count = together.sum(-1)
     mean = rows.sum(-1) / count
     squares = torch.where(together, rows - mean.unsqueeze(-1), 0.0).square().sum(-1)
-    return low.amin(-1), high.amax(-1), mean, (squares / (count - 1).clamp(min=1)).sqrt()
+    return rows.amin(-1), rows.amax(-1), mean, (squares / (count - 1).clamp(min=1)).sqrt()

@@ -85,7 +85,7 @@ class PageRank(PairEncoding):
             ranks = _resolvent(block.matrices, self.beta)
             if self.dangling == "restart":
                 # Probability lost at dangling nodes returns to the start: the same row, scaled to sum 1.
-                ranks = ranks / ranks.sum(-1, keepdim=True)
+                ranks.div_(ranks.sum(-1, keepdim=True))
             scatter_pairs(out, ptr, block, ranks)
         return out
 
@@ -153,8 +153,9 @@ class PageRankPowers(NodeEncoding):
 
 def _resolvent(matrices: Tensor, beta: float) -> Tensor:
     """Compute β(I - (1-β)W)⁻¹, which exists since no row of W sums to more than 1."""
-    eye = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
-    return beta * inverses(eye - (1.0 - beta) * matrices)
+    system = (beta - 1.0) * matrices
+    system.diagonal(dim1=-2, dim2=-1).add_(1.0)
+    return inverses(system).mul_(beta)
 
 
 def _check_beta(beta: float) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gape._internal.validation import check_at_least
 from gape.encodings.dense import DenseEncoding, DenseReadout
-from gape.graph.batching import Block, blocks
+from gape.graph.batching import BLOCK_ELEMENTS, Block, blocks
 from gape.graph.graph import Graph
 from gape.linalg.powers import PowerDiagonals
 
@@ -59,7 +59,8 @@ class RelativeRandomWalk(DenseEncoding):
         return powers.baby + powers.giant + 5
 
     def features(self, part: Graph) -> Iterator[tuple[Block, Tensor]]:
-        for block in blocks(part.walk("random_walk")):
+        # All powers of a block stay in the processor's cache.
+        for block in blocks(part.walk("random_walk"), entries=BLOCK_ELEMENTS // self.length):
             yield block, self._powers(block.matrices) if self.pairwise else self._diagonals(block.matrices)
 
     def _powers(self, walk: Tensor) -> Tensor:

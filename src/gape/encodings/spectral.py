@@ -67,17 +67,16 @@ class LaplacianSpectrum:
         """Pseudo-inverses ``[B, n, n]`` of the combinatorial Laplacians D - A, from the normalized ones.
 
         D^(-1/2) N⁺ D^(-1/2) is a generalised inverse of D - A, with N the normalized Laplacian; projected along the
-        vectors that are constant on components it is the Moore-Penrose inverse.
+        vectors that are constant on components, from both sides, it is the Moore-Penrose inverse.
         """
         nontrivial = torch.arange(self.values.shape[1], device=self.values.device) >= self.trivial.unsqueeze(1)
         inverse = torch.where(nontrivial, 1.0 / torch.where(nontrivial, self.values, 1.0), 0.0)
         degree = self.weights.sum(-1)
         root = torch.where(degree > 0, degree, torch.inf).rsqrt().unsqueeze(2)
         scaled = root * self.vectors
-        found = (scaled * inverse.unsqueeze(1)) @ scaled.mT
-        mean = self.together.to(found.dtype) / self.together.sum(-1, keepdim=True)
-        found = found - mean @ found
-        return torch.where(self.together, found - found @ mean, 0.0)
+        mean = self.together.to(scaled.dtype) / self.together.sum(-1, keepdim=True)
+        scaled -= mean @ scaled
+        return torch.where(self.together, (scaled * inverse.unsqueeze(1)) @ scaled.mT, 0.0)
 
 
 def laplacian_spectra(part: Graph, laplacian: LaplacianMatrix) -> Iterator[LaplacianSpectrum]:

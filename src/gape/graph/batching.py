@@ -176,6 +176,8 @@ def members(ptr: Tensor, segments: Tensor) -> Tensor:
 BLOCK_ELEMENTS = 1 << 17
 # Elements of the dense matrices that are built from the edges at once.
 DENSE_PART_ELEMENTS = 1 << 22
+# From so many elements on, a graph's pairs are written by a copy of their own, otherwise row by row by their places.
+MIN_COPIED_ELEMENTS = 1 << 12
 # Parts of a batch that would be one, for threads to share.
 MIN_DENSE_PARTS = 2
 
@@ -272,9 +274,14 @@ def scatter_pairs(out: Tensor, starts: Tensor, block: Block, matrices: Tensor) -
     Args:
         starts: ``[graphs + 1]``, the offset of each graph's pairs in ``out``.
     """
-    n = matrices.shape[1]
-    places = starts[block.graphs, None] + torch.arange(n * n, device=matrices.device)
-    out.index_copy_(0, places.flatten(), matrices.to(out.dtype).flatten(0, 2))
+    rows = matrices.to(out.dtype).flatten(1, 2)
+    count = rows.shape[1]
+    if count * out[:1].numel() >= MIN_COPIED_ELEMENTS:
+        for place, graph in zip(starts[block.graphs].tolist(), rows, strict=True):
+            out[place : place + count] = graph
+        return
+    places = starts[block.graphs, None] + torch.arange(count, device=matrices.device)
+    out.index_copy_(0, places.flatten(), rows.flatten(0, 1))
 
 
 def symmetrised(block: Block, walk: WalkMatrix) -> Tensor:

@@ -112,10 +112,10 @@ def measure(name: str, path: Path, *, limit_seconds: float, limit_gigabytes: flo
 
 def others(name: str, work: str, path: Path, *, limit_seconds: float, limit_gigabytes: float) -> dict[str, Any] | None:
     """What the usual implementation in another library takes, from a sample; ``None`` if there is none."""
-    from gape.experiments.runtime.others import SPARSE, baselines
+    from gape.experiments.runtime.others import baselines
 
     known = baselines()
-    if name not in known or (work in LARGE_GRAPHS and name not in SPARSE):
+    if name not in known:
         return None
     cost = _in_process(_theirs, limit_seconds, name, work, path, limit_gigabytes)
     return {"way": known[name].name, "seconds": cost.seconds, "refused": cost.refused}
@@ -157,6 +157,7 @@ def _ours(name: str, path: Path, limit_gigabytes: float) -> Cost:
 
 
 def _theirs(name: str, work: str, path: Path, limit_gigabytes: float) -> Cost:
+    from networkx import NetworkXException
     from torch_geometric.utils import to_undirected
 
     from gape.experiments.runtime.measurement import time_baseline
@@ -177,7 +178,7 @@ def _theirs(name: str, work: str, path: Path, limit_gigabytes: float) -> Cost:
             started = time.thread_time()
             baseline.compute(ready)
             return Cost(time.thread_time() - started)
-    except (MemoryError, ValueError, ArithmeticError, RuntimeError) as error:
+    except (MemoryError, ValueError, ArithmeticError, RuntimeError, NetworkXException) as error:
         return _refusal(error)
 
 

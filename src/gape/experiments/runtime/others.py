@@ -21,8 +21,6 @@ from gape.encodings import Communicability, HeatKernel, MagneticLaplacian, PageR
 from gape.experiments.runtime.baselines import Baseline, comparisons, dense_adjacency
 
 Array = np.ndarray[Any, Any]
-#: Baselines that can be tried on a graph of 10⁵ nodes or more: the others begin with a dense matrix.
-SPARSE = ("rw", "lape", "spd", "degree", "svd")
 
 
 def baselines() -> dict[str, Baseline]:

@@ -302,3 +302,13 @@ def test_an_interrupted_encoding_goes_on_and_gives_the_same_bytes(tmp_path, monk
     assert min(done for stage, done in calls if stage == "walking") > 17
     assert (tmp_path / "pe.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
     assert not list(tmp_path.glob(".pe*"))
+
+
+@pytest.mark.slow(reason="four million edges, in memory and on disk")
+@pytest.mark.parametrize("settings", [{}, {"matrix": "random_walk"}])
+def test_four_million_edges_are_encoded_as_in_memory(tmp_path, settings):
+    graph = build(RMAT(17, 4_000_000, seed=3), tmp_path / "g")
+    encoding = GAPE(dtype=torch.float64, **settings)
+    encode_large(graph, encoding, tmp_path / "pe.npy")
+    expected = exact(encoding, in_memory(graph))
+    assert np.abs(np.load(tmp_path / "pe.npy") - expected).max() <= 1e-10 * np.abs(expected).max()

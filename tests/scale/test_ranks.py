@@ -1,5 +1,6 @@
 """Several processes give the rows of one, whoever is killed, and wherever they are."""
 
+import json
 import os
 import shutil
 import socket
@@ -18,16 +19,16 @@ from tests.scale.test_encode import exact, in_memory
 
 RUN = [sys.executable, "-m", "torch.distributed.run", "--monitor-interval", "0.1"]
 
-# Encodes what `names` says; a rank kills itself at a step, once, if it is asked to.
+# Encodes a list of [file, name, settings]; a rank kills itself at a step, once, if it is asked to.
 PROGRAM = """
-import os, signal, sys
+import json, os, signal, sys
 import gape.scale.workspace
 from gape.scale import encode_large
 from gape.scale.encode import large_encoding
 from gape.scale.walk import SplitWalk
 
 gape.scale.workspace.CHECKPOINT_SECONDS = 0.0
-folder, out, name, victim, step, *settings = sys.argv[1:]
+folder, jobs, victim, step = sys.argv[1:]
 first = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
 if first and os.environ["RANK"] == victim:
     advance = SplitWalk.step
@@ -39,8 +40,13 @@ if first and os.environ["RANK"] == victim:
 
     SplitWalk.step = fatal
 done = []
-encoding = large_encoding(name, **dict(pair.split("=") for pair in settings))
-encode_large(folder, encoding, out, progress=lambda stage, step, _: done.append(step) if stage == "walking" else None)
+
+def progress(stage, step, _):
+    if stage == "walking":
+        done.append(step)
+
+for out, name, settings in json.loads(jobs):
+    encode_large(folder, large_encoding(name, **settings), out, progress=progress)
 if os.environ["RANK"] == "0":
     print("first step", min(done))
 """
@@ -52,11 +58,16 @@ def free_port():
         return str(server.getsockname()[1])
 
 
-def launch(tmp_path, *words, ranks=2, restarts=0):
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+def program(tmp_path, folder, jobs, victim=-1, step=0):
+    """Words of a program that encodes the graph in a folder: jobs are (file, name, settings)."""
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return [str(path), str(folder), json.dumps([(str(out), *what) for out, *what in jobs]), str(victim), str(step)]
+
+
+def launch(words, ranks=2, restarts=0):
     command = [*RUN, "--nproc-per-node", str(ranks), "--max-restarts", str(restarts)]
-    command += ["--master-addr", "127.0.0.1", "--master-port", free_port(), str(program), *map(str, words)]
+    command += ["--master-addr", "127.0.0.1", "--master-port", free_port(), *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -67,32 +78,31 @@ def test_a_rank_killed_mid_run_changes_nothing(tmp_path):
     graph = build(RMAT(8, 3000, seed=2), tmp_path / "g")
     settings = {"states": "6", "damping": "0.4", "dtype": "float64"}
     encode_large(graph, "gape", tmp_path / "one.npy", **settings)
-    words = [f"{key}={value}" for key, value in settings.items()]
     # Rank 1 of 2 dies in step 11, and all go on from the last checkpoint.
-    out = launch(tmp_path, graph.folder, tmp_path / "two.npy", "gape", 1, 11, *words, restarts=1)
+    out = launch(program(tmp_path, graph.folder, [(tmp_path / "two.npy", "gape", settings)], 1, 11), restarts=1)
     assert int(out.split("first step ")[1]) > 5
     expected = np.load(tmp_path / "one.npy")
     assert np.abs(np.load(tmp_path / "two.npy") - expected).max() <= 1e-14 * np.abs(expected).max()
     assert not list(graph.folder.glob("encode-*"))
 
 
+ENCODINGS = [
+    ("gape", {"damping": "0.9", "relative": "true", "labels": "3", "labelling": "degree", "dtype": "float64"}),
+    ("katz", {"beta": "0.5", "relative": "true", "dtype": "float64"}),
+    ("ppr", {"sources": "1,5", "dtype": "float64"}),
+    ("rw", {"length": "5", "samples": "36", "dtype": "float64"}),
+]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("gape", {"damping": "0.9", "relative": "true", "labels": "3", "labelling": "degree"}),
-        ("katz", {"beta": "0.5", "relative": "true"}),
-        ("ppr", {"sources": "1,5"}),
-        ("rw", {"length": "5", "samples": "36"}),
-    ],
-)
+@pytest.mark.parametrize(("name", "settings"), ENCODINGS)
 def test_every_encoding_is_that_of_one_process(tmp_path, ranks, name, settings):
     assert {*NAMES, "gape"} == {"gape", "katz", "ppr", "rw"}
     graph = build(RMAT(8, 3000, seed=2), tmp_path / "g")
-    encode_large(graph, large_encoding(name, dtype="float64", **settings), tmp_path / "one.npy")
-    words = [f"{key}={value}" for key, value in {**settings, "dtype": "float64"}.items()]
-    launch(tmp_path, graph.folder, tmp_path / "many.npy", name, ranks - 1, 2, *words, ranks=ranks, restarts=1)
+    encode_large(graph, large_encoding(name, **settings), tmp_path / "one.npy")
+    jobs = [(tmp_path / "many.npy", name, settings)]
+    launch(program(tmp_path, graph.folder, jobs, ranks - 1, 2), ranks, restarts=1)
     for end in (".npy", ".error.npy") if name == "rw" else (".npy",):
         expected = np.load(tmp_path / f"one{end}")
         assert np.allclose(np.load(tmp_path / f"many{end}"), expected, rtol=1e-12, atol=1e-13)
@@ -101,17 +111,23 @@ def test_every_encoding_is_that_of_one_process(tmp_path, ranks, name, settings):
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("name", REAL)
-def test_real_graphs_are_encoded_as_in_memory(tmp_path, real_data, name, ranks):
+def test_real_graphs_are_encoded_as_in_memory_and_by_one_process(tmp_path, real_data, name, ranks):
     path = real_data / "large" / f"{name}.npz"
     if not path.exists():
         pytest.skip(f"needs {path}")
     graph = build(path, tmp_path / "g")
-    for settings in ({"damping": "0.9", "relative": "true"}, {"matrix": "random_walk", "relative": "false"}):
-        words = [f"{key}={value}" for key, value in {**settings, "dtype": "float64"}.items()]
-        launch(tmp_path, graph.folder, tmp_path / "pe.npy", "gape", -1, 0, *words, ranks=ranks)
-        encoding = large_encoding("gape", dtype="float64", **settings)
-        expected = exact(encoding, in_memory(graph))
-        assert np.abs(np.load(tmp_path / "pe.npy") - expected).max() <= 1e-10 * np.abs(expected).max()
+    relative = {"damping": "0.9", "relative": "true", "dtype": "float64"}
+    walk = {"matrix": "random_walk", "relative": "false", "dtype": "float64"}
+    jobs = [(tmp_path / f"{i}.npy", *what) for i, what in enumerate([("gape", relative), ("gape", walk), *ENCODINGS])]
+    launch(program(tmp_path, graph.folder, jobs), ranks)
+    for out, kind, settings in jobs:
+        encoding = large_encoding(kind, **settings)
+        if settings in (relative, walk):
+            expected = exact(encoding, in_memory(graph))
+        else:
+            encode_large(graph, encoding, tmp_path / "one.npy")
+            expected = np.load(tmp_path / "one.npy")
+        assert np.abs(np.load(out) - expected).max() <= 1e-10 * np.abs(expected).max(), (kind, settings)
 
 
 @pytest.mark.slow
@@ -164,15 +180,13 @@ def hosts():
 def test_two_hosts_share_a_graph(tmp_path, hosts):
     names, cables, address = hosts
     graph = build(RMAT(8, 3000, seed=2), tmp_path / "g")
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+    words = program(tmp_path, graph.folder, [(tmp_path / "pe.npy", "gape", {"states": 4, "dtype": "float64"})])
     started = []
     for i, name in enumerate(names):
         command = ["ip", "netns", "exec", name, *RUN, "--nnodes", "2", "--nproc-per-node", "1", "--node-rank", str(i)]
         command += ["--master-addr", address, "--master-port", "29511"]
-        words = [graph.folder, tmp_path / "pe.npy", "gape", -1, 0, "states=4", "dtype=float64"]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": cables[i]}
-        command += [str(program), *map(str, words)]
+        command += words
         started.append(subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True))
     for process in started:
         _, err = process.communicate(timeout=300)

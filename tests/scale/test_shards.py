@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -378,9 +379,14 @@ def test_a_scheduler_that_does_not_answer_or_has_no_workers_is_named(capsys, tmp
     distributed = pytest.importorskip("distributed", reason="Dask is not installed: gape[scale]")
     monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.5)
     words = (source, "-e", "rw", "-o", tmp_path / "out")
-    _, err = command(capsys, *words, "--scheduler", "tcp://127.0.0.1:1", code=2)
-    assert "no Dask scheduler answers at 'tcp://127.0.0.1:1'" in err
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        other = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        for address in ("tcp://127.0.0.1:1", "http://127.0.0.1:1", "nonsense", "", other):
+            _, err = command(capsys, *words, "--scheduler", address, code=2)
+            assert err.startswith(f"gape: no Dask scheduler answers at {address!r}")
+            assert len(err.splitlines()) == 1
     monkeypatch.setattr(executors, "CONNECT_SECONDS", 5.0)
+    monkeypatch.setattr(executors, "WORKER_SECONDS", 0.5)
     alone = {"cls": distributed.Scheduler, "options": {"dashboard": False, "host": "127.0.0.1", "port": 0}}
     with distributed.SpecCluster(workers={}, scheduler=alone) as cluster:
         _, err = command(capsys, *words, "--scheduler", cluster.scheduler_address, code=2)

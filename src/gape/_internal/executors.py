@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import signal
 import threading
@@ -18,8 +19,9 @@ Item = TypeVar("Item")
 
 #: How often an item is tried whose worker ends without an answer: more often, and it ends all workers.
 MAX_ATTEMPTS = 3
-# Seconds to wait for a scheduler, and for its first worker.
-CONNECT_SECONDS = 30.0
+# Seconds to wait for a scheduler, and for its first worker, which may have to import PyTorch from a network disk.
+CONNECT_SECONDS = 10.0
+WORKER_SECONDS = 30.0
 
 
 class WorkerDied(BrokenExecutor):
@@ -149,6 +151,15 @@ def _serve(pipe: Connection) -> None:
             pipe.send(answer)
 
 
+async def _answers(address: str) -> None:
+    """Raise unless a Dask scheduler answers within :data:`CONNECT_SECONDS`."""
+    from distributed.comm import connect
+
+    async with asyncio.timeout(CONNECT_SECONDS):
+        comm = await connect(address, timeout=CONNECT_SECONDS)
+        comm.abort()
+
+
 @contextmanager
 def dask_executor(address: str) -> Iterator[tuple[Executor, str]]:
     """Connect to a Dask scheduler; yield an executor of its workers and the address of its dashboard.
@@ -161,6 +172,8 @@ def dask_executor(address: str) -> Iterator[tuple[Executor, str]]:
     except ImportError as error:
         raise ImportError("a scheduler needs Dask: pip install 'gape[scale]'") from error
     try:
+        # A client that cannot connect would leave threads behind, and wait for them when Python ends.
+        asyncio.run(_answers(address))
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ConnectionError(
@@ -169,7 +182,7 @@ def dask_executor(address: str) -> Iterator[tuple[Executor, str]]:
         ) from error
     with client:
         try:
-            client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+            client.wait_for_workers(1, timeout=WORKER_SECONDS)
         except TimeoutError as error:
             raise ConnectionError(
                 f"the Dask scheduler at {address} has no workers; start some by `dask worker {address} --nthreads 1`"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -132,12 +133,26 @@ def bench(
         from gape._internal.executors import dask_executor
         from gape.experiments.graph_tasks.jobs import run_cells
         from gape.experiments.graph_tasks.run import RunOptions
+        from gape.scale.ranks import ranks
 
-        options = RunOptions(out, data_dir, devices, tensorboard)
-        with dask_executor(scheduler) if scheduler else nullcontext((None, "")) as (executor, dashboard):
+        with (
+            ranks() as processes,
+            dask_executor(scheduler) if scheduler is not None else nullcontext((None, "")) as (executor, dashboard),
+        ):
+            options = RunOptions(out, data_dir, devices, tensorboard)
+            if processes.size > 1:
+                options = replace(options, devices=processes.size, rank=processes.rank)
             if dashboard:
                 typer.echo(f"dashboard: {dashboard}", err=True)
-            found, failures = run_cells(cells, options, jobs=jobs, executor=executor)
+            try:
+                found, failures = run_cells(cells, options, jobs=jobs, executor=executor)
+            except (KeyboardInterrupt, SystemExit):
+                typer.echo(f"gape: stopped; the same command goes on from what is in {out}", err=True)
+                if executor is not None:
+                    typer.echo("gape: workers finish the cells they are training; to end these, end them", err=True)
+                raise
+        if not options.writes:
+            return
         if report is not None and found:
             _report(report, cells, pairs, found, options)
     if collect:

@@ -60,7 +60,7 @@ def encode_many(
     columns = Columns(*(reading[role] for role in ("source", "target", "weight", "graph", "header")))
     how = Reading(columns, reading["weighted"], undirected, text_names)
     shown = _Shown(quiet)
-    with dask_executor(scheduler) if scheduler else nullcontext((None, "")) as (executor, dashboard):
+    with dask_executor(scheduler) if scheduler is not None else nullcontext((None, "")) as (executor, dashboard):
         if dashboard and not quiet:
             typer.echo(f"dashboard: {dashboard}", err=True)
         try:

@@ -77,8 +77,8 @@ class Ranks:
 
 
 def launched() -> bool:
-    """Return whether ``torchrun`` started this process, as one of several or alone."""
-    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
+    """Return whether ``torchrun`` started this process as one of several."""
+    return "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def _join(backend: str) -> None:
@@ -93,7 +93,7 @@ def _join(backend: str) -> None:
 @contextmanager
 def ranks() -> Iterator[Ranks]:
     """Join the other processes of ``torchrun``, if it started this one: by gloo, or by NCCL where there are GPUs."""
-    if not launched() or int(os.environ["WORLD_SIZE"]) == 1:
+    if not launched():
         yield Ranks()
         return
     device = _CPU

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from rich.console import Console
+
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.results import describe_metric, finished_result
 from gape.experiments.graph_tasks.run import RunOptions, run_cell
@@ -40,8 +42,10 @@ def run_cells(
         )
     if executor is not None and (jobs > 1 or options.devices > 1):
         raise ValueError(f"jobs={jobs}, devices={options.devices}: a scheduler runs one cell per worker")
+    if options.rank is not None and (jobs > 1 or executor is not None):
+        raise ValueError("torchrun's processes train one cell together; leave out --jobs and --scheduler")
     cells = _unique(cells)
-    with display or ProgressDisplay(len(cells)) as shown:
+    with display or ProgressDisplay(len(cells), Console(quiet=not options.writes)) as shown:
         listener = CellListener(shown)
         waiting = []
         for cell in cells:
@@ -54,9 +58,14 @@ def run_cells(
                 waiting.append(cell)
             else:
                 listener.on_done(cell, known, skipped=True)
-        if executor is None:
+        if options.rank is not None:
+            for cell in waiting:  # an error ends all processes: the others would wait for this one
+                listener.on_start(cell)
+                listener.on_done(cell, _run(options, cell, partial(listener.on_message, cell)))
+        elif executor is None:
             run_pool(waiting, partial(_run, options), workers=jobs, listener=listener)
-        else:
+        elif waiting:
+            shown.start_count(len(waiting))  # workers elsewhere do not report their epochs
             run_on_executor(waiting, partial(_run, options.absolute()), executor=executor, listener=listener)
     return [listener.results[cell.name] for cell in cells if cell.name in listener.results], listener.failures
 

@@ -8,6 +8,7 @@ interrupted.
 from __future__ import annotations
 
 import math
+import os
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from gape.experiments.graph_tasks.training.checkpoint import Checkpoint
 from gape.experiments.graph_tasks.training.data import EncodedDataset, FixedBatches, encoded_dataset
 from gape.experiments.graph_tasks.training.loop import train_fold
 from gape.experiments.graph_tasks.training.network import build_network, evaluate
-from gape.experiments.runs.folder import RunFolder
+from gape.experiments.runs.folder import RunFolder, versions
 
 #: Called after every epoch: index of the fold, number of folds, line of metrics.csv.
 Report = Callable[[int, int, dict[str, float]], None]
@@ -40,12 +41,14 @@ class RunOptions:
         data_dir: folder with real data, see :func:`gape.data.load`.
         devices: processes that train one cell together.
         tensorboard: also write TensorBoard's files.
+        rank: number of this process among the ``devices`` that ``torchrun`` started; ``None`` to start them here.
     """
 
     runs: Path = Path("runs")
     data_dir: Path | None = None
     devices: int = 1
     tensorboard: bool = False
+    rank: int | None = None
 
     def __post_init__(self) -> None:
         if self.devices < 1:
@@ -58,7 +61,15 @@ class RunOptions:
     @property
     def trainer(self) -> dict[str, Any]:
         """Options of Lightning's ``Trainer``."""
+        if self.rank is not None:
+            here = int(os.environ["LOCAL_WORLD_SIZE"])
+            return {"devices": here, "num_nodes": self.devices // here, "strategy": "ddp"}
         return {"devices": self.devices, "strategy": "ddp_spawn"} if self.devices > 1 else {}
+
+    @property
+    def writes(self) -> bool:
+        """True unless another process writes the results."""
+        return not self.rank
 
 
 def run_cell(cell: Cell, options: RunOptions | None = None, report: Report | None = None) -> dict[str, Any]:
@@ -68,6 +79,8 @@ def run_cell(cell: Cell, options: RunOptions | None = None, report: Report | Non
     if known is not None:
         return known
     folder = RunFolder(cell.folder(options.runs))
+    if not options.writes:
+        return _compute(cell, options, folder, report)
     with folder.locked():
         record = {**settings_record(cell.settings), "devices": options.devices}
         folder.pin("settings.json", record, protocol_changes)
@@ -78,13 +91,14 @@ def run_cell(cell: Cell, options: RunOptions | None = None, report: Report | Non
 
 def _compute(cell: Cell, options: RunOptions, folder: RunFolder, report: Report | None) -> dict[str, Any]:
     encoded = encoded_dataset(cell.settings, options.data_dir)
-    folder.pin("data.json", {"data": encoded.dataset.provenance, "graphs": len(encoded.dataset)})
-    *earlier, now = folder.add_versions()
+    if options.writes:
+        folder.pin("data.json", {"data": encoded.dataset.provenance, "graphs": len(encoded.dataset)})
+    *earlier, now = folder.add_versions() if options.writes else [versions()]
     check_parts(encoded.dataset)
     folds = len(encoded.dataset.splits)
     done: list[Checkpoint] = []
     tests: list[dict[str, dict[str, float]]] = []
-    if options.devices > 1:
+    if options.devices > 1 and options.rank is None:
         report = None  # the epochs happen in other processes; metrics.csv has them
     for fold in range(folds):
         where = folder.path / f"fold-{fold}" if folds > 1 else folder.path

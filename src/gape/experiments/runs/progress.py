@@ -45,6 +45,7 @@ class ProgressDisplay:
         self.bars = Progress(*columns, console=self.console, disable=not self.console.is_terminal)
         self._tasks: dict[str, TaskID] = {}
         self._last_line: dict[str, float] = {}
+        self._count: TaskID | None = None
 
     def __enter__(self) -> ProgressDisplay:
         self.bars.start()
@@ -60,6 +61,10 @@ class ProgressDisplay:
         if self.bars.disable:
             self._print(f"{name}: started")
 
+    def start_count(self, runs: int) -> None:
+        """Add a bar of runs that finish, of which nothing else is known."""
+        self._count = self.bars.add_task("runs", total=runs, note=f"0 of {runs}")
+
     def update(self, name: str, completed: float, total: float, note: str) -> None:
         """Move the bar of a run and show a note beside it."""
         self.bars.update(self._tasks[name], total=total, completed=completed, note=note)
@@ -74,6 +79,15 @@ class ProgressDisplay:
         task = self._tasks.pop(name, None)
         if task is not None:
             self.bars.remove_task(task)
+        if self._count is not None:
+            self._advance_count(self._count)
+
+    def _advance_count(self, task: TaskID) -> None:
+        self.bars.advance(task)
+        (bar,) = (bar for bar in self.bars.tasks if bar.id == task)
+        done, total = int(bar.completed), int(bar.total or 0)
+        left = (bar.elapsed or 0.0) / 60 * (total - done) / done
+        self.bars.update(task, note=f"{done} of {total}, about {duration(left)} left", visible=done < total)
 
     def fail(self, name: str, reason: str) -> None:
         """Remove the bar of a run and print that it failed."""

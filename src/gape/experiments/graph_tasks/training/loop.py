@@ -180,8 +180,14 @@ class EpochEnd(Callback):
         state.stopped = self._stop_reason(module, trainer, state)
         if state.stopped:
             trainer.should_stop = True
-        if not trainer.is_global_zero:
-            return
+        if trainer.is_global_zero:
+            self._record(line, module, trainer)
+        if state.stopped:
+            trainer.strategy.barrier()  # all processes read the checkpoint when training has ended
+
+    def _record(self, line: dict[str, float], module: TrainingModule, trainer: Trainer) -> None:
+        """Write what the first process writes after an epoch."""
+        state = self.checkpoint
         self.epochs.append(line)
         if trainer.logger is not None:
             trainer.logger.log_metrics(line, step=state.epoch)

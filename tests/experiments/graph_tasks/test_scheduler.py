@@ -58,6 +58,8 @@ def cluster(folder, workers=2):
     worker = [*dask, "worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
     started += [subprocess.Popen(worker, **quiet) for _ in range(workers)]
     try:
+        with distributed.Client(address, timeout=60, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=120)
         yield address, started[1:]
     finally:
         for process in started:
@@ -72,7 +74,7 @@ def gape(*arguments):
 
 
 def wait_for_epochs(folders):
-    for _ in range(1200):
+    for _ in range(3000):
         if all((folder / "metrics.csv").exists() for folder in folders):
             return
         time.sleep(0.1)
@@ -89,7 +91,7 @@ def test_a_killed_worker_and_an_interrupted_client_lose_no_cell(tmp_path, tiny):
         client = gape(*command)
         wait_for_epochs(folders)
         client.send_signal(signal.SIGINT)
-        _, err = client.communicate(timeout=60)
+        _, err = client.communicate(timeout=300)
         assert client.returncode == 130, err
         assert f"gape: stopped; the same command goes on from what is in {runs}" in err
         assert "Traceback" not in err

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 # A rank may wait for another that sorts the edges. torchrun ends all ranks if one fails: nothing waits for a dead one.
 TIMEOUT = timedelta(days=30)
 _CPU = torch.device("cpu")
+_CALLS = count()
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,10 @@ def launched() -> bool:
 
 def _join(backend: str) -> None:
     store, rank, size = next(dist.rendezvous("env://", timeout=TIMEOUT))  # type: ignore[attr-defined]
-    # Without --rdzv-id all attempts share one store, and would find the addresses of the processes before a restart.
-    if os.environ.get("TORCHELASTIC_RUN_ID") == "none":
-        prefix = f"attempt-{os.environ['TORCHELASTIC_RESTART_COUNT']}"
-        store = dist.PrefixStore(prefix, store)  # type: ignore[attr-defined]
+    # A store of its own for every group: in a shared one, processes would find the addresses of those before a restart
+    # (without --rdzv-id), or of an earlier call in the same program.
+    prefix = f"attempt-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-call-{next(_CALLS)}"
+    store = dist.PrefixStore(prefix, store)  # type: ignore[attr-defined]
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
 
 

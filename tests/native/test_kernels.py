@@ -12,7 +12,7 @@ from gape.graph.labels import RandomLabels
 from gape.graph.small_graphs import scan
 from gape.graph.spectral_radius import unit_radius
 from gape.graph.walk_matrix import NAMES
-from gape.solvers import Krylov, Series
+from gape.solvers import Auto, Krylov, Series
 from gape.solvers.certificate import STATUSES
 from gape.solvers.equation import Equation
 
@@ -70,6 +70,40 @@ def test_series(directed, weighted, labels, matrix):
         bounds = compiled.spectral_radius, plain.spectral_radius
         # Sums end at steps of their own, and so their bounds of the radius differ.
         assert all(bool((bound <= 0.5 + 1e-12).all()) for bound in bounds)
+
+
+@pytest.mark.parametrize("labels", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_series_of_directed_graphs_rests_on_bounds_of_the_radius(weighted, labels):
+    # No norm of these matrices is below 1, but their radius is.
+    for density, states in ((0.05, 1), (0.3, 5), (0.8, 20)):
+        graph = unit_radius(batch(directed=True, weighted=weighted, density=density), "adjacency")
+        assert float(graph.walk("adjacency").norm_bounds.max()) > 1.0
+        automaton = gape.Automaton.random(states, 0.9, labels=labels)
+        graph = graph.with_labels(RandomLabels(labels)) if labels > 1 else graph
+        equation = Equation.of(automaton, graph, "adjacency")
+        compiled = Auto(tolerance=1e-13).compiled(replace(equation, out=None))
+        assert compiled is not None
+        # What rounding may have touched is left to PyTorch.
+        done = compiled.status == STATUSES.index(gape.Status.RUN_SUM)
+        assert float(done.double().mean()) > 0.8
+        assert bool((compiled.spectral_radius[done] < 1.0).all())
+        rows = done[graph.batch]
+        with native.switched_off():
+            plain = Krylov(tolerance=1e-14).solve(replace(equation, out=None))
+        assert {plain.status_list()[i].name for i in done.nonzero().flatten().tolist()} == {"RUN_SUM"}
+        scale = float(plain.weights.abs().max())
+        assert float((compiled.weights - plain.weights)[rows].abs().max()) <= 1e-12 * scale
+        assert bool((compiled.residual[done] <= 1e-12).all())
+
+
+def test_series_of_directed_graphs_leaves_diverging_sums_to_pytorch():
+    ring = gape.Graph.from_edges([(0, 1), (1, 2), (2, 0)])
+    tail = gape.Graph.from_edges([(0, 1), (1, 0), (1, 2), (1, 2), (2, 3)])
+    equation = Equation.of(gape.Automaton.katz(1.0), gape.Graph.union([ring, tail]))
+    assert Series().compiled(equation) is None
+    equation = Equation.of(gape.Automaton.katz(0.7), gape.Graph.union([ring, tail]))
+    assert {status.name for status in Series().compiled(equation).status_list()} == {"RUN_SUM"}
 
 
 def test_series_ends_by_itself_on_acyclic_graphs():

@@ -100,7 +100,7 @@ class Auto(Solver):
         """Apply the rule to each graph alone, as kernels solve each alone."""
         fast = self._fast_graphs(equation)
         series = Series(self.tolerance or equation.tolerance)
-        if bool(fast.all()):
+        if bool(fast.all()) or equation.walk.similarity is None:
             return series.compiled(equation)
         picked = self.pick(equation)
         if not picked.iterative:

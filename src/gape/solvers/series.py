@@ -44,6 +44,8 @@ SMALL_TERMS_IN_A_ROW = 64
 BLOCK_STEPS = 32
 # Rows multiplied at a time, so that they stay in cache from the counts to the rounding.
 BLOCK_ROWS = 4096
+# Most terms that a kernel adds up on graphs without a contracting norm, and most walk counts that it keeps for them.
+MAX_LONG_SUM, MAX_KEPT_COUNTS = 1024, 2**23
 # Walk counts outside this range are rescaled, by a power of two and so exactly.
 MIN_COUNT, MAX_COUNT = 2.0**-300, 2.0**300
 
@@ -97,13 +99,22 @@ class Series(Solver):
     def compiled(self, equation: Equation, chosen: Tensor | None = None) -> Result | None:
         norms = equation.walk.two_norm_bounds
         norm = float((norms if chosen is None else norms[chosen]).max())
-        power = contracting_power(norm * equation.transition, MAX_KERNEL_STEPS)
-        coefficients, sizes = _coefficients(equation, norm, self.tolerance, power)
+        in_a_row, steps = contracting_power(norm * equation.transition, MAX_KERNEL_STEPS), MAX_KERNEL_STEPS
+        bounds = None
+        if in_a_row is None:
+            # No norm proves that small terms are followed by small ones only. On directed graphs bounds of the radius
+            # prove that the sum converges: then the equation has one solution, and the next term is the residual.
+            bounds = radius_bounds_of(equation)
+            known = bounds.converges == YES
+            chosen = known if chosen is None else chosen & known
+            if not bool(chosen.any()):
+                return None
+            width = int(equation.sizes.max()) * len(equation.used_labels)
+            in_a_row, steps = 1, max(MAX_KERNEL_STEPS, min(MAX_LONG_SUM, MAX_KEPT_COUNTS // width))
+        coefficients, sizes = _coefficients(equation, norm, self.tolerance, in_a_row, steps)
         if not bool(torch.isfinite(sizes).all()):
             return None
         counts = equation.counts_walks and len(equation.used_labels) == equation.initial.shape[1]
-        # Where nothing proves that small terms are followed by small ones only, the sum has to end by itself.
-        in_a_row = power or len(sizes)
         sums = walk_sums(equation, coefficients, sizes, self.tolerance, in_a_row, counts, chosen)
         slack = equation.relative((equation.sizes * len(equation.used_labels)).to(torch.float64).sqrt())
         # Where terms may cancel, rounding errors can exceed the tolerance.
@@ -115,6 +126,7 @@ class Series(Solver):
         status = torch.where(certified, code(Status.RUN_SUM), code(Status.NOT_CONVERGED))
         most = float(sums.moved[certified].max()) * coefficients[0].numel() if bool(certified.any()) else 0.0
         radius, unique = equation.transition_bounds[1] * bound, torch.where(certified, YES, UNKNOWN)
+        radius = radius if bounds is None else torch.minimum(radius, bounds.upper)
         result = _result(sums.weights, sums.residual, radius, unique, status, sums.steps, most)
         result.solver = [self.name] * equation.num_graphs
         return result
@@ -172,11 +184,11 @@ def _result(
     )
 
 
-def _coefficients(equation: Equation, norm: float, tolerance: float, in_a_row: int | None) -> tuple[Tensor, Tensor]:
+def _coefficients(equation: Equation, norm: float, tolerance: float, in_a_row: int, most: int) -> tuple[Tensor, Tensor]:
     """C_t = αᵀ μᵗ ``[steps, labels, k]`` and ‖C_t‖₂, for as many steps as graphs with ‖A‖₂ ≤ ``norm`` can need."""
     found = [equation.initial.T[equation.used_labels]]
     sizes, growth, enough = [_norm(found[0])], 1.0, 0
-    while len(found) <= MAX_KERNEL_STEPS and enough < (in_a_row or MAX_KERNEL_STEPS) + 2:
+    while len(found) <= most and enough < in_a_row + 2:
         found.append(found[-1] @ equation.transition)
         sizes.append(_norm(found[-1]))
         growth *= norm

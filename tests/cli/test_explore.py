@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from gape.cli import app, main
-from gape.explorer import GALLERY
+from gape.explorer import GALLERY, explore
 
 
 def run(*words):
@@ -62,6 +62,13 @@ def test_a_graph_may_come_from_standard_input(tmp_path):
     command = [sys.executable, "-m", "gape", "explore", "-", "--undirected"]
     subprocess.run(command, input="source,target\nx,y\ny,z\n", text=True, check=True, cwd=tmp_path)
     assert shown_in(tmp_path / "graph.html")["names"] == ["x", "y", "z"]
+
+
+def test_a_page_may_go_to_standard_output(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run("explore", "cycle", "-o", "-") == 0
+    assert capsys.readouterr().out == explore("cycle").html
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_list_names_every_example(capsys):

@@ -194,6 +194,15 @@ def test_dark_pages_are_dark_and_phones_need_no_sideways_scrolling(show):
     assert phone.evaluate("gapeExplorer.state.selected") == 7
 
 
+def test_in_a_frame_of_a_text_the_pictures_stand_beside_each_other_above_the_controls(show):
+    page = show("rook", settings={"viewport": {"width": 860, "height": 900}})
+    graph, heat, aside = (page.locator(name).first.bounding_box() for name in (".graph", ".heat", "aside"))
+    assert heat["x"] >= graph["x"] + graph["width"]
+    assert aside["y"] >= graph["y"] + graph["height"]
+    assert aside["width"] == 860
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_notebooks_show_the_page(show):
     page = show("cycle", notebook=True)
     frame = page.frame_locator("iframe")

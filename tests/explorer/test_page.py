@@ -232,7 +232,7 @@ def test_batches_show_their_first_graphs_or_the_chosen_one():
     assert "36 of 50 graphs are shown" in content["notes"][0]
     content, _ = parts_of(explore(rings, encodings=[], graph=49))
     assert content["nodes"] == len(rings[49])
-    with pytest.raises(ValueError, match="there is no graph '50'; the 50 graphs are 0, 1, 2"):
+    with pytest.raises(ValueError, match="there is no graph '50'; the names of graphs are 0, 1, 2"):
         explore(rings, graph=50)
 
 

@@ -27,7 +27,8 @@ def explore(
         typer.Argument(metavar="INPUT", help=f"The name of an example, see --list, or a file: {GRAPH_FILES}"),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The page. Default: the input's name with .html.")
+        Path | None,
+        typer.Option("--output", "-o", help="The page; `-` for standard output. Default: the input's name with .html."),
     ] = None,
     encoding: Annotated[
         list[str] | None,
@@ -73,7 +74,8 @@ def explore(
     piped = Path(source) == STANDARD_STREAM
     name = "graph" if piped else Path(source).name
     path = output or Path(f"{name.partition('.')[0]}.html")
-    check_writable(path)
+    if path != STANDARD_STREAM:
+        check_writable(path)
     reading = reading_options(source_column, target_column, weight_column, graph_column, no_header, unweighted)
     asked = reading != reading_options(None, None, None, None, False, False)
     if asked and source in GALLERY:
@@ -88,5 +90,9 @@ def explore(
         undirected=undirected,
         graph=only,
         title=name if read_here else None,
-    ).save(path)
-    typer.echo(f"{page}: {page.stat().st_size / 2**20:.1f} MiB, open it in a browser")
+    )
+    if path == STANDARD_STREAM:
+        typer.echo(page.html, nl=False)
+        return
+    page.save(path)
+    typer.echo(f"{path}: {path.stat().st_size / 2**20:.1f} MiB, open it in a browser")

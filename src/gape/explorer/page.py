@@ -163,7 +163,7 @@ def _chosen(named: NamedGraphs, graph: str | int | None, title: str) -> Example:
         known = names or ["0"]
         if str(graph) not in known:
             raise ValueError(
-                f"there is no graph {str(graph)!r}; the {len(known)} graphs are {', '.join(known[:8])}"
+                f"there is no graph {str(graph)!r}; the names of graphs are {', '.join(known[:8])}"
                 f"{', …' if len(known) > 8 else ''}"
             )
         at = known.index(str(graph))
@@ -171,7 +171,7 @@ def _chosen(named: NamedGraphs, graph: str | int | None, title: str) -> Example:
         batch, nodes, names = batch.slice(at, at + 1), nodes[first:last], None
         title = f"{title}, graph {graph}"
     elif batch.num_graphs > MAX_GRAPHS:
-        notes.append(f"{MAX_GRAPHS} of {batch.num_graphs:,} graphs are shown; choose one by its name (graph)")
+        notes.append(f"{MAX_GRAPHS} of {batch.num_graphs:,} graphs are shown; choose one by its name (graph=, --only)")
         batch = batch.slice(0, MAX_GRAPHS)
         nodes, names = nodes[: batch.num_nodes], names[:MAX_GRAPHS] if names else None
     if batch.num_nodes == 0:

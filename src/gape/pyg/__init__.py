@@ -1,4 +1,8 @@
-"""Position encodings as PyG transforms: for one ``Data``, a ``Batch``, or a whole in-memory dataset at once.
+"""Position encodings as PyG transforms (:class:`torch_geometric.transforms.BaseTransform`).
+
+They take one :class:`torch_geometric.data.Data`, a :class:`torch_geometric.data.Batch`, or, by their method ``over``, a
+whole :class:`torch_geometric.data.InMemoryDataset` at once; ``AddGAPE`` also a
+:class:`torch_geometric.data.HeteroData`.
 
 >>> from torch_geometric.datasets import FakeDataset
 >>> dataset = FakeDataset(num_graphs=4, avg_num_nodes=10)

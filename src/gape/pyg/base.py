@@ -40,7 +40,7 @@ class GraphTransform(BaseTransform):  # type: ignore[misc]
         """
 
     def forward(self, data: Any) -> Any:
-        """Add the attributes to a ``Data`` or a ``Batch``."""
+        """Add the attributes to a :class:`torch_geometric.data.Data` or :class:`torch_geometric.data.Batch`."""
         if not isinstance(data, Data):
             raise ValueError(f"{type(self).__name__} takes a PyG Data or Batch, got {_describe(data)}")
         graph = as_graph(data)
@@ -63,7 +63,7 @@ class GraphTransform(BaseTransform):  # type: ignore[misc]
         stored graphs are used; a ``transform`` of the dataset runs later, on access, and causes a warning.
 
         Args:
-            dataset: a PyG ``InMemoryDataset``, or a list of ``Data``.
+            dataset: a :class:`torch_geometric.data.InMemoryDataset`, or a list of ``Data``.
         """
         if isinstance(dataset, list | tuple):
             return self._over_list(dataset)

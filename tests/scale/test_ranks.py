@@ -13,7 +13,7 @@ import pytest
 
 from gape.encodings import GAPE
 from gape.scale import RMAT, DiskGraph, build, encode_large
-from gape.scale.encode import NAMES, large_encoding
+from gape.scale.encodings import NAMES, large_encoding
 from tests.encodings.test_large import NAMES as REAL
 from tests.scale.test_encode import exact, in_memory
 
@@ -24,7 +24,7 @@ PROGRAM = """
 import json, os, signal, sys
 import gape.scale.workspace
 from gape.scale import encode_large
-from gape.scale.encode import large_encoding
+from gape.scale.encodings import large_encoding
 from gape.scale.walk import SplitWalk
 
 gape.scale.workspace.CHECKPOINT_SECONDS = 0.0

@@ -21,7 +21,7 @@ from gape.io.named_graphs import NamedGraphs, undirected
 from gape.io.read import read_graphs
 from gape.io.text_table import STANDARD_STREAM
 from gape.io.write import check_output, output_files, write_encoding
-from gape.scale.shards import encode_counted
+from gape.scale.worker import encode_counted
 from gape.solvers.solution import Status
 
 # Nodes and edges per part: small enough for the bar to move, large enough to keep all processors busy.

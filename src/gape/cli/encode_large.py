@@ -18,7 +18,8 @@ from gape.io.edge_list import Columns
 from gape.scale.build import Progress as Report
 from gape.scale.build import build
 from gape.scale.disk_graph import DiskGraph
-from gape.scale.encode import LargeResult, check_large_output, encode_large, large_encoding
+from gape.scale.encode import LargeResult, check_large_output, encode_large
+from gape.scale.encodings import large_encoding
 from gape.scale.ranks import Ranks, ranks
 
 # Seconds between two lines of progress where there is no terminal.

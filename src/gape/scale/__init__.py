@@ -2,7 +2,8 @@
 
 from gape.scale.build import build
 from gape.scale.disk_graph import DiskGraph
-from gape.scale.encode import Katz, LargeResult, PersonalisedPageRank, ReturnEstimate, encode_large
+from gape.scale.encode import LargeResult, encode_large
+from gape.scale.encodings import Katz, PersonalisedPageRank, ReturnEstimate
 from gape.scale.manifest import Reading
 from gape.scale.rmat import RMAT
 from gape.scale.shards import ShardsFailed, ShardsResult, encode_shards

@@ -1,6 +1,8 @@
 """`gape compare`: what it says of an encoding is what the encoding does."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from gape.experiments.runtime.baselines import sample_graphs
 from gape.experiments.runtime.cost import (
     Cost,
     _in_process,
+    _timed,
     fitting_settings,
     load_workload,
     measure,
@@ -121,6 +124,20 @@ def test_other_libraries_compute_the_same_encoding(name):
         ours = found.matrices()[0] if isinstance(found, Pairs) else found
         assert baseline.agrees(ours, baseline.compute(baseline.prepare(graph)))
         assert not baseline.agrees(2 * ours + 1, baseline.compute(baseline.prepare(graph)))
+
+
+def test_time_and_memory_of_processes_of_an_encoding_are_counted(monkeypatch):
+    work = "import time; block = bytearray(1 << 28)\nwhile time.process_time() < 0.5: pass"
+
+    class Elsewhere(RandomWalk):
+        def compute(self, graph):
+            subprocess.run([sys.executable, "-c", work], check=True)
+            return torch.ones(graph.num_nodes, 1)
+
+    monkeypatch.setitem(REGISTRY, "elsewhere", (Elsewhere, {}))
+    found = _timed("elsewhere", {}, Graph.from_edges([(0, 1)]))
+    assert found.seconds > 0.4
+    assert found.gigabytes > 0.2
 
 
 def test_settings_fit_the_graphs():

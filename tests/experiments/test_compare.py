@@ -126,8 +126,8 @@ def test_other_libraries_compute_the_same_encoding(name):
         assert not baseline.agrees(2 * ours + 1, baseline.compute(baseline.prepare(graph)))
 
 
-def test_time_and_memory_of_processes_of_an_encoding_are_counted(monkeypatch):
-    work = "import time; block = bytearray(1 << 28)\nwhile time.process_time() < 0.5: pass"
+def test_time_of_processes_of_an_encoding_is_counted(monkeypatch):
+    work = "import time\nwhile time.process_time() < 0.5: pass"
 
     class Elsewhere(RandomWalk):
         def compute(self, graph):
@@ -137,7 +137,6 @@ def test_time_and_memory_of_processes_of_an_encoding_are_counted(monkeypatch):
     monkeypatch.setitem(REGISTRY, "elsewhere", (Elsewhere, {}))
     found = _timed("elsewhere", {}, Graph.from_edges([(0, 1)]))
     assert found.seconds > 0.4
-    assert found.gigabytes > 0.2
 
 
 def test_settings_fit_the_graphs():

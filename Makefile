@@ -87,7 +87,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The wheel, built twice and compared byte by byte, and its bill of materials.
+# The wheel, built twice and compared byte by byte, its bill of materials, and an audit of the pinned versions.
 release: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[proof]'
 	$(BIN)/python tests/release.py
@@ -95,7 +95,7 @@ release: $(STAMP)
 # Small changes of the code, a sample per folder, and how many of them the tests notice: hours.
 test-mutation: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[proof]'
-	$(BIN)/python tests/mutation.py --sample 30 --output survivors.txt
+	$(BIN)/python tests/mutation.py --sample 30 --output mutants.jsonl
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/gallery_built .pytest_cache .mypy_cache .ruff_cache

@@ -1,18 +1,21 @@
 """Change the code in small ways and count how many changes the tests notice. Run by ``make test-mutation``.
 
-    python tests/mutation.py [--folder solvers,encodings,io,learnable] [--sample 40] [--seed 0] [--output survivors.txt]
+    python tests/mutation.py [--folder solvers,encodings,io,learnable] [--sample 40] [--seed 0] [--output mutants.jsonl]
 
 Cosmic Ray lists all mutants of a folder: another operator, comparison, number or boolean, a loop without iterations, a
 missing decorator. A seeded sample is tried, one at a time, in a copy of the checkout: a mutant is killed if the tests
-of its folder fail or exceed their time. The score is killed / tried, printed with its 95 % interval (Wilson).
+of its folder fail or exceed their time. The score is killed / tried, printed with its 95 % interval (Wilson). The
+output has one line per mutant with the test that failed; started again with the same output, it goes on behind them.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import random
+import re
 import shlex
 import shutil
 import sys
@@ -23,7 +26,7 @@ from pathlib import Path
 from cosmic_ray.commands.init import _all_work_items
 from cosmic_ray.mutating import mutate_and_test
 from cosmic_ray.testing import run_tests
-from cosmic_ray.work_item import MutationSpec, TestOutcome
+from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome
 
 ROOT = Path(__file__).resolve().parent.parent
 # Annotations such as `Tensor | None` are no code here: every module postpones their evaluation.
@@ -40,7 +43,16 @@ class Folder:
 
 
 FOLDERS = {
-    "solvers": Folder("solvers", ("src/gape/solvers", "tests/solvers", "tests/encodings/test_rooted.py")),
+    "solvers": Folder(
+        "solvers",
+        (
+            "src/gape/solvers",
+            "tests/solvers/test_exactness.py",
+            "tests/solvers/test_special_cases.py",
+            "tests/solvers",
+            "tests/encodings/test_rooted.py",
+        ),
+    ),
     "encodings": Folder("encodings", ("src/gape/encodings", "tests/encodings"), "processes or another_process"),
     "io": Folder("io", ("src/gape/io", "tests/io", "tests/cli/test_encode.py")),
     "learnable": Folder("nn/learnable", ("src/gape/nn/learnable", "tests/nn"), "attention or graph_transformer"),
@@ -61,8 +73,10 @@ def interval(killed: int, tried: int) -> tuple[float, float]:
     return (middle - width) / (1 + z * z / tried), (middle + width) / (1 + z * z / tried)
 
 
-def try_folder(name: str, root: Path, sample: int, seed: int, timeout: float) -> tuple[int, int, int, list[str]]:
-    """Mutants killed and tried, all there are, and the changes that survived."""
+def try_folder(
+    name: str, root: Path, sample: int, seed: int, timeout: float, output: Path | None
+) -> tuple[int, int, int]:
+    """Mutants killed and tried, and all there are."""
     folder = FOLDERS[name]
     every = mutants(folder, root)
     chosen = random.Random(seed).sample(every, min(sample, len(every)))
@@ -70,15 +84,33 @@ def try_folder(name: str, root: Path, sample: int, seed: int, timeout: float) ->
     command += ["-k", f"not ({folder.without})"] if folder.without else []
     if run_tests(shlex.join(command), timeout)[0] is not TestOutcome.SURVIVED:
         sys.exit(f"the tests of {name} fail, or take more than {timeout:g} s, without any change")
-    survivors = []
+    recorded = [json.loads(line) for line in output.read_text().splitlines()] if output and output.exists() else []
+    known = {record["mutant"]: record["killed_by"] for record in recorded}
+    results = {}
     for number, mutant in enumerate(chosen, 1):
-        result = mutate_and_test([mutant], shlex.join(command), timeout)
-        survived = result.test_outcome is TestOutcome.SURVIVED
         where = f"{mutant.module_path.relative_to(root)}:{mutant.start_pos[0]}"
-        print(f"{name} {number}/{len(chosen)} {'SURVIVED' if survived else 'killed'} {where}", flush=True)
-        if survived:
-            survivors.append(f"{where} {mutant.operator_name}\n{result.diff}\n")
-    return len(chosen) - len(survivors), len(chosen), len(every), survivors
+        key = f"{where}:{mutant.start_pos[1]} {mutant.operator_name} {mutant.occurrence}"
+        if key in known:
+            results[key] = known[key]
+        else:
+            result = mutate_and_test([mutant], shlex.join(command), timeout)
+            if result.worker_outcome is not WorkerOutcome.NORMAL:
+                sys.exit(f"the mutant {key} was not tried: {result.output or result.worker_outcome}")
+            results[key] = None if result.test_outcome is TestOutcome.SURVIVED else failed_test(result.output)
+            if output:
+                with output.open("a") as file:
+                    file.write(json.dumps({"mutant": key, "killed_by": results[key], "diff": result.diff}) + "\n")
+        killed_by = results[key]
+        print(
+            f"{name} {number}/{len(chosen)} {f'killed by {killed_by}' if killed_by else 'SURVIVED'} {where}", flush=True
+        )
+    return sum(killed_by is not None for killed_by in results.values()), len(results), len(every)
+
+
+def failed_test(output: str) -> str:
+    """The first test that failed, or why none ran."""
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+    return found[1] if found else output.strip().splitlines()[-1] if output.strip() else "no output"
 
 
 def main() -> None:
@@ -87,28 +119,25 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=40, help="mutants per folder")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=900, help="seconds per mutant; more count as killed")
-    parser.add_argument("--output", type=Path, help="write the changes that survived to this file")
+    parser.add_argument("--output", type=Path, help="one line per mutant, as JSON; what it has is not tried again")
     args = parser.parse_args()
     unknown = sorted(set(args.folder.split(",")) - set(FOLDERS))
     if unknown:
         parser.error(f"there is no folder {unknown[0]!r}; choose from {', '.join(FOLDERS)}")
     if args.output:
         args.output = args.output.resolve()
-    lines, survivors = [], []
+    lines = []
     with tempfile.TemporaryDirectory(prefix="gape-mutation-") as work:
         root = Path(work).resolve() / "gape"
         shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache", "runs", "__pycache__"))
         os.chdir(root)
         os.environ |= {"PYTHONPATH": str(root / "src"), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
         for name in args.folder.split(","):
-            killed, tried, every, left = try_folder(name, root, args.sample, args.seed, args.timeout)
+            killed, tried, every = try_folder(name, root, args.sample, args.seed, args.timeout, args.output)
             low, high = interval(killed, tried)
             lines.append(
                 f"{name}: {killed} of {tried} killed, {killed / tried:.0%} ({low:.0%} to {high:.0%}); {every:,} in all"
             )
-            survivors += left
-    if args.output:
-        args.output.write_text("\n".join(survivors))
     print("\n".join(lines))
 
 

@@ -43,7 +43,9 @@ def audit() -> str:
     }
     if found:
         sys.exit("advisories that SECURITY.md does not explain:\n" + "\n".join(sorted(found)))
-    return f"pip-audit: {len(audited)} of {len(packages)} packages audited, no advisory left unexplained"
+    unknown = len(packages) - len(audited)
+    others = f"; {unknown} UNKNOWN to the service that answered" if unknown else ""
+    return f"pip-audit: no unexplained advisory in {len(audited)} of {len(packages)} packages{others}"
 
 
 def main() -> None:

@@ -26,12 +26,12 @@ from rich.table import Table
 import gape.data
 from gape.encodings import GAPE, make
 from gape.experiments.graph_tasks.cell import Cell
+from gape.experiments.graph_tasks.data import EncodedDataset, FixedBatches
+from gape.experiments.graph_tasks.network import build_network, evaluate
 from gape.experiments.graph_tasks.protocol import settings
 from gape.experiments.graph_tasks.registry import ROWS
 from gape.experiments.graph_tasks.settings import Settings
-from gape.experiments.graph_tasks.training.data import EncodedDataset, FixedBatches
-from gape.experiments.graph_tasks.training.loop import train_fold
-from gape.experiments.graph_tasks.training.network import build_network, evaluate
+from gape.experiments.graph_tasks.training import train_fold
 from gape.experiments.runs.settings import parse_pairs
 from gape.experiments.runtime.baselines import dense_adjacency, dense_rhs, sylvester_encoding
 from gape.solvers import AlgebraicOnlyWarning, Status

@@ -13,7 +13,7 @@ from gape.encodings import Encoding, Pairs, RandomWalk, make
 from gape.encodings.registry import ADVICE, REGISTRY
 from gape.experiments import compare as comparison
 from gape.experiments.compare import Row, compare, compared_names, observe, read_rows, render, write_rows
-from gape.experiments.runtime.baselines import sample_graphs
+from gape.experiments.runtime.baselines import baselines, sample_graphs
 from gape.experiments.runtime.cost import (
     Cost,
     _in_process,
@@ -24,7 +24,6 @@ from gape.experiments.runtime.cost import (
     others,
     save_workload,
 )
-from gape.experiments.runtime.others import baselines
 from gape.experiments.runtime.workloads import workload
 from gape.graph.graph import Graph
 

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch_geometric.utils import softmax
 
 from gape.nn import AttentionPattern, MultiHeadAttention, attend
-from gape.nn.attention.multi_head import DENSE_FROM_DENSITY, fit_bias
+from gape.nn.attention import DENSE_FROM_DENSITY, fit_bias
 
 HEADS, CHANNELS = 4, 3
 WIDTH = HEADS * CHANNELS

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from gape._internal.warnings import warn_caller
+from gape._internal.validation import warn_caller
 
 #: Exceptions that reading a damaged ``.npz`` file raises: cut short, or with changed bits.
 NPZ_ERRORS = (

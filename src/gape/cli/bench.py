@@ -131,8 +131,7 @@ def bench(
     failures: list[str] = []
     if cells:
         from gape._internal.executors import dask_executor
-        from gape.experiments.graph_tasks.jobs import run_cells
-        from gape.experiments.graph_tasks.run import RunOptions
+        from gape.experiments.graph_tasks.run import RunOptions, run_cells
         from gape.scale.ranks import ranks
 
         with (
@@ -211,7 +210,7 @@ def _report(
 
 def _explorer(graph: Any, encodings: Mapping[str, Any]) -> str:
     """Show a graph in the explorer, the first two encodings side by side, or GAPE if there are none."""
-    from gape.explorer.example import Example, View
+    from gape.explorer.gallery import Example, View
     from gape.explorer.page import Explorer, render
     from gape.graph.convert import as_graph
 

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gape._internal.validation import check_at_least, check_one_of
-from gape._internal.warnings import warn_caller
+from gape._internal.validation import check_at_least, check_one_of, warn_caller
 from gape.automaton import Automaton
 from gape.encodings.base import Encoding
 from gape.encodings.pairs import Pairs
@@ -26,9 +25,9 @@ from gape.solvers import LeastSquaresWarning, Solution, Status, solve
 from gape.solvers.certificate import overflowing
 from gape.solvers.equation import check_fit
 from gape.solvers.readouts import ReadoutName
-from gape.solvers.small_graph import SmallGraphSolver
 from gape.solvers.solution import OnSingular
 from gape.solvers.solve import solve_relative
+from gape.solvers.spectral import SmallGraphSolver
 
 Transition = Literal["orthogonal", "stochastic"]
 Initial = Literal["normal", "orthogonal", "softmax_states", "softmax_nodes"]

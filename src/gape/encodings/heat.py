@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import check_at_least, check_one_of
-from gape.encodings.dense import DenseReadout
+from gape.encodings.base import DenseReadout
 from gape.encodings.laplacian import LaplacianMatrix, LaplacianName
 from gape.encodings.spectral import LaplacianSpectrum, SpectralEncoding
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import check_at_least
-from gape.encodings.dense import DenseEncoding, DenseReadout
+from gape.encodings.base import DenseEncoding, DenseReadout
 from gape.graph.batching import BLOCK_ELEMENTS, Block, blocks
 from gape.graph.graph import Graph
 from gape.linalg.powers import PowerDiagonals

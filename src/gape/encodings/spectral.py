@@ -14,8 +14,7 @@ import scipy.sparse.csgraph
 import torch
 from torch import Tensor
 
-from gape.encodings.base import Encoding
-from gape.encodings.dense import DenseEncoding, compute_blocks
+from gape.encodings.base import DenseEncoding, Encoding, compute_blocks
 from gape.encodings.laplacian import Laplacian, LaplacianMatrix
 from gape.encodings.pairs import Pairs
 from gape.graph.batching import Block, blocks

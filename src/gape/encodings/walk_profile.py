@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gape._internal.validation import check_at_least, check_one_of
 from gape.automaton import Automaton
-from gape.encodings.dense import DenseEncoding, DenseReadout
+from gape.encodings.base import DenseEncoding, DenseReadout
 from gape.encodings.pairs import Pairs
 from gape.graph.batching import Block, blocks
 from gape.graph.graph import Graph

@@ -3,8 +3,7 @@
 The function is ``gape.explore``; the package has another name, because a module ``gape.explore`` would hide it.
 """
 
-from gape.explorer.example import Example, View
-from gape.explorer.gallery import GALLERY, example
+from gape.explorer.gallery import GALLERY, Example, View, example
 from gape.explorer.page import Explorer, explore
 
 __all__ = ["GALLERY", "Example", "Explorer", "View", "example", "explore"]

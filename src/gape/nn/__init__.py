@@ -1,6 +1,6 @@
 """Modules to build models with: encoders of position encodings, learnable automata, and the graph transformer."""
 
-from gape.nn.attention.multi_head import AttentionPattern, MultiHeadAttention, attend
+from gape.nn.attention import AttentionPattern, MultiHeadAttention, attend
 from gape.nn.encoders import (
     OGB_ATOM,
     DegreeAndDistance,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gape._internal.validation import positive, whole_number
-from gape.nn.attention.multi_head import AttentionPattern
+from gape.nn.attention import AttentionPattern
 from gape.nn.feed_forward import WideFeedForward
 from gape.nn.scaling import FeatureScaling, Scaling
 

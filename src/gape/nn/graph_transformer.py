@@ -5,7 +5,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from gape.nn.attention.multi_head import AttentionPattern, Kernel, MultiHeadAttention, fit_bias
+from gape.nn.attention import AttentionPattern, Kernel, MultiHeadAttention, fit_bias
 from gape.nn.encoders import Encoder, Inputs, NodeInput
 
 Norm = Literal["batch", "layer"]
@@ -111,7 +111,7 @@ class GraphTransformer(nn.Module):
             edge_index: ``[2, num_edges]``; the edge u→v lets v attend to u.
             batch: ``[num_nodes]``, the graph of each node, ascending; one graph if None, and then x is required.
             encoding: input of the model's encoder: a tensor, or a :class:`gape.nn.WalkInput`.
-            bias: additional attention bias, in either shape of :func:`gape.nn.attention.multi_head.fit_bias`.
+            bias: additional attention bias, in either shape of :func:`gape.nn.attention.fit_bias`.
             num_graphs: number of graphs, if the last ones may have no nodes.
             pattern: result of :meth:`pattern` for the same graphs.
 

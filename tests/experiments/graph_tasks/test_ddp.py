@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from gape.experiments.graph_tasks.cell import Cell
+from gape.experiments.graph_tasks.checkpoint import read_epochs
 from gape.experiments.graph_tasks.run import RunOptions, run_cell
-from gape.experiments.graph_tasks.training.checkpoint import read_epochs
 
 
 def free_port():
@@ -76,7 +76,7 @@ def _scores(rank, world, port, folder):
     from torch import distributed
 
     from gape.data import Task
-    from gape.data.metrics import metrics_for
+    from gape.experiments.graph_tasks.network import metrics_for
 
     generator = torch.Generator().manual_seed(0)
     batches = [(torch.randn(9, 3, generator=generator), torch.randint(3, (9,), generator=generator)) for _ in range(3)]
@@ -115,8 +115,8 @@ def _gradients(rank, world, port, folder):
     from torch import distributed
 
     from gape.data import Task
-    from gape.experiments.graph_tasks.training.loop import training_loss
-    from gape.experiments.graph_tasks.training.network import loss
+    from gape.experiments.graph_tasks.network import loss
+    from gape.experiments.graph_tasks.training import training_loss
 
     task = Task("cluster", "node", "macro-recall", num_classes=3, node_categories=(7,))
     generator = torch.Generator().manual_seed(0)
@@ -160,8 +160,8 @@ def test_class_weights_are_those_of_the_whole_batch(monkeypatch):
     import torch
 
     from gape.data import Task
-    from gape.experiments.graph_tasks.training.loop import training_loss
-    from gape.experiments.graph_tasks.training.network import loss
+    from gape.experiments.graph_tasks.network import loss
+    from gape.experiments.graph_tasks.training import training_loss
 
     task = Task("cluster", "node", "macro-recall", num_classes=3, node_categories=(7,))
     generator = torch.Generator().manual_seed(0)

@@ -7,12 +7,12 @@ import torch
 
 from gape.data import task_of
 from gape.experiments.graph_tasks.cell import Cell
+from gape.experiments.graph_tasks.data import encoded_dataset, mix_seeds
+from gape.experiments.graph_tasks.network import build_network
 from gape.experiments.graph_tasks.protocol import settings, settings_record
 from gape.experiments.graph_tasks.registry import LEARNED, find_row, learned, row_names
 from gape.experiments.graph_tasks.run import RunOptions, run_cell
-from gape.experiments.graph_tasks.training.data import encoded_dataset, mix_seeds
-from gape.experiments.graph_tasks.training.loop import train_fold
-from gape.experiments.graph_tasks.training.network import build_network
+from gape.experiments.graph_tasks.training import train_fold
 from gape.experiments.report.layouts import layout, table_names
 from gape.graph.convert import as_graph
 

@@ -7,9 +7,8 @@ import pytest
 
 from gape.experiments.graph_tasks.results import read_results
 from gape.experiments.report.layouts import table_names
-from gape.experiments.report.paper import paper_results
+from gape.experiments.report.numbers import Summary, paper_results
 from gape.experiments.report.plots import dot_plot, draw_table
-from gape.experiments.report.summary import Summary
 from gape.experiments.report.table import LOGS, Entry, Table, comparison
 
 OURS, LAST, PAPER = "best validation", "last epoch", "paper"

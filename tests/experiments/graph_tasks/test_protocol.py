@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from gape.experiments.graph_tasks.cell import Cell, parse_cells, read_cells
+from gape.experiments.graph_tasks.data import encoded_dataset
+from gape.experiments.graph_tasks.network import build_network
 from gape.experiments.graph_tasks.protocol import SEEDS, TASKS, settings
 from gape.experiments.graph_tasks.registry import ROWS, find_row
 from gape.experiments.graph_tasks.settings import Settings, override
-from gape.experiments.graph_tasks.training.data import encoded_dataset
-from gape.experiments.graph_tasks.training.network import build_network
 
 # task: layers, batch size, learning rate, patience, pooling; from the configuration files of the authors' runs.
 PUBLISHED = {

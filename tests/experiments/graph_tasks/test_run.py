@@ -16,10 +16,9 @@ from rich.console import Console
 from gape._internal.files import folder_lock
 from gape.data import Cycles, FlatGraphs, GraphDataset, Split
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.jobs import CellListener, run_cells
+from gape.experiments.graph_tasks.checkpoint import Checkpoint, read_epochs
 from gape.experiments.graph_tasks.results import finished_result, matches_current_protocol, missing_cells
-from gape.experiments.graph_tasks.run import RunOptions, check_parts, run_cell
-from gape.experiments.graph_tasks.training.checkpoint import Checkpoint, read_epochs
+from gape.experiments.graph_tasks.run import CellListener, RunOptions, check_parts, run_cell, run_cells
 from gape.experiments.report.table import comparison
 from gape.experiments.runs.progress import ProgressDisplay
 
@@ -29,7 +28,7 @@ CLOCK = ("minutes", "finished", "encoding_seconds")
 KILLED = """
 import os, signal, sys, torch
 from pathlib import Path
-import gape.experiments.graph_tasks.training.loop as loop
+import gape.experiments.graph_tasks.training as loop
 from gape.experiments.runs.progress import ProgressDisplay
 from gape.experiments.graph_tasks.cell import Cell
 from gape._internal.files import folder_lock
@@ -64,7 +63,7 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_the_cell_goes_on_afterwards(tmp_path
 
 
 def test_ctrl_c_keeps_every_whole_epoch(tmp_path, tiny, monkeypatch):
-    from gape.experiments.graph_tasks.training.loop import TrainingModule
+    from gape.experiments.graph_tasks.training import TrainingModule
 
     cell = Cell("cycles", "rw", 41, tiny)
     expected = run_cell(cell, RunOptions(tmp_path / "whole"))["best_validation"]
@@ -269,7 +268,7 @@ def test_csl_is_the_mean_over_five_folds(tmp_path):
 def test_a_run_whose_error_is_never_finite_ends_and_says_so(tmp_path, tiny, monkeypatch):
     # Molecules whose targets are infinite: no epoch is better than another.
     from gape import data
-    from gape.experiments.graph_tasks.training import data as training_data
+    from gape.experiments.graph_tasks import data as training_data
 
     source = data.load("cycles", train=20, val=10, test=12)
     source.task = data.Task("zinc", "graph", "mae", num_classes=0)
@@ -295,7 +294,7 @@ def test_a_run_whose_error_is_never_finite_ends_and_says_so(tmp_path, tiny, monk
 
 
 def test_of_lightnings_warnings_only_those_that_say_nothing_are_hidden(tmp_path, tiny, monkeypatch):
-    from gape.experiments.graph_tasks.training import loop
+    from gape.experiments.graph_tasks import training as loop
 
     def fit(trainer, module):
         warnings.warn_explicit("something new", UserWarning, "trainer.py", 1, module="lightning.pytorch.trainer")

@@ -11,8 +11,8 @@ from scipy import stats
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.protocol import SEEDS, settings, settings_record
 from gape.experiments.graph_tasks.results import collect, missing_cells, read_results
+from gape.experiments.report.numbers import best, differ, summarise
 from gape.experiments.report.render import render
-from gape.experiments.report.summary import best, differ, summarise
 from gape.experiments.report.table import comparison
 from gape.experiments.runtime.table import chosen_workloads, measure_runtimes, runtime_table
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from gape.data import Task
+from gape.experiments.graph_tasks.checkpoint import copy_weights
+from gape.experiments.graph_tasks.data import FixedBatches, TrainingBatches, encoded_dataset
+from gape.experiments.graph_tasks.network import build_network, class_weights, evaluate, loss
 from gape.experiments.graph_tasks.protocol import settings
 from gape.experiments.graph_tasks.settings import Settings, epochs_left, minutes_left
-from gape.experiments.graph_tasks.training.checkpoint import copy_weights
-from gape.experiments.graph_tasks.training.data import FixedBatches, TrainingBatches, encoded_dataset
-from gape.experiments.graph_tasks.training.loop import TrainingModule
-from gape.experiments.graph_tasks.training.network import build_network, class_weights, evaluate, loss
+from gape.experiments.graph_tasks.training import TrainingModule
 
 
 @pytest.fixture(scope="module")

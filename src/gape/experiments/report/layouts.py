@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gape.experiments.graph_tasks.protocol import TASKS
 from gape.experiments.graph_tasks.registry import ROWS, find_row
-from gape.experiments.report.paper import paper_results
+from gape.experiments.report.numbers import paper_results
 
 #: Tables of other things than graph tasks.
 OTHER_TABLES = ("graph-runtime", "translation", "expressiveness")

@@ -10,9 +10,9 @@ from gape._internal.files import replacing
 from gape.data import load
 from gape.encodings.base import Encoding
 from gape.experiments.graph_tasks.cell import Cell
+from gape.experiments.graph_tasks.checkpoint import Epoch, read_epochs
 from gape.experiments.graph_tasks.registry import find_row, make_encoding
 from gape.experiments.graph_tasks.settings import Settings
-from gape.experiments.graph_tasks.training.checkpoint import Epoch, read_epochs
 from gape.experiments.report.plots import render_page
 from gape.experiments.report.table import Table
 

@@ -19,7 +19,7 @@ from gape._internal.validation import did_you_mean
 from gape.data import Cycles
 from gape.data.csl import NODES, circular_skip_link
 from gape.encodings import GAPE, make
-from gape.experiments.report.summary import RULES
+from gape.experiments.report.numbers import RULES
 from gape.experiments.report.table import LOGS, PAPER, Table
 from gape.graph.graph import Graph
 

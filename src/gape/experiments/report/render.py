@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from gape.experiments.report.summary import RULES
+from gape.experiments.report.numbers import RULES
 from gape.experiments.report.table import PAPER, Table
 
 # The longest kind of figure, "authors' logs, best validation", needs two lines of this width.

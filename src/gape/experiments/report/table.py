@@ -14,8 +14,7 @@ from gape.experiments.graph_tasks.protocol import TASKS
 from gape.experiments.graph_tasks.results import describe_data
 from gape.experiments.graph_tasks.settings import current_names
 from gape.experiments.report.layouts import EncodingRow, Layout, TaskColumn, layout
-from gape.experiments.report.paper import in_column_unit, logged, printed
-from gape.experiments.report.summary import RULES, Summary, best, summarise
+from gape.experiments.report.numbers import RULES, Summary, best, in_column_unit, logged, printed, summarise
 from gape.experiments.runs.settings import override_key
 
 MISSING = "missing"

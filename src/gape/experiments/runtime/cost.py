@@ -112,7 +112,7 @@ def measure(name: str, path: Path, *, limit_seconds: float, limit_gigabytes: flo
 
 def others(name: str, work: str, path: Path, *, limit_seconds: float, limit_gigabytes: float) -> dict[str, Any] | None:
     """What the usual implementation in another library takes, from a sample; ``None`` if there is none."""
-    from gape.experiments.runtime.others import baselines
+    from gape.experiments.runtime.baselines import baselines
 
     known = baselines()
     if name not in known:
@@ -124,7 +124,7 @@ def others(name: str, work: str, path: Path, *, limit_seconds: float, limit_giga
 def _in_process(work: Callable[..., Cost], limit_seconds: float, *args: Any) -> Cost:
     """Return ``work(*args)``, called in a new process that may use so many seconds of processor time."""
     context: Any = multiprocessing.get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
-    context.set_forkserver_preload(["gape.experiments.runtime.others", __name__])
+    context.set_forkserver_preload(["gape.experiments.runtime.baselines", __name__])
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_limited, args=(there, limit_seconds, work, *args), daemon=True)
     process.start()
@@ -160,8 +160,8 @@ def _theirs(name: str, work: str, path: Path, limit_gigabytes: float) -> Cost:
     from networkx import NetworkXException
     from torch_geometric.utils import to_undirected
 
+    from gape.experiments.runtime.baselines import baselines
     from gape.experiments.runtime.measurement import time_baseline
-    from gape.experiments.runtime.others import baselines
 
     # Others check no memory: the system ends them beyond the limit and what torch itself needs.
     resource.setrlimit(resource.RLIMIT_DATA, (int((limit_gigabytes + 2) * (1 << 30)),) * 2)

@@ -10,8 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from gape.experiments.graph_tasks.registry import find_row
-from gape.experiments.report.paper import printed
-from gape.experiments.report.summary import Summary
+from gape.experiments.report.numbers import Summary, printed
 from gape.experiments.report.table import MISSING, PAPER, Entry, Table
 from gape.experiments.runs.folder import read_lines, update_lines
 from gape.experiments.runtime.baselines import comparisons

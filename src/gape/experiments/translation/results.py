@@ -9,8 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gape.experiments.report.paper import printed
-from gape.experiments.report.summary import Summary
+from gape.experiments.report.numbers import Summary, printed
 from gape.experiments.report.table import MISSING, PAPER, Entry, Table
 from gape.experiments.runs.folder import read_lines, require_keys, results_lock, write_lines
 from gape.experiments.translation.corpus import DATASETS

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gape.graph.batching import offsets
 from gape.graph.graph import Graph
-from gape.nn.attention.multi_head import AttentionPattern, fit_bias
+from gape.nn.attention import AttentionPattern, fit_bias
 from gape.nn.encoders import Encoder
 from gape.nn.learnable.layer import GAPE
 from gape.solvers.basis import Basis, prepare_layer

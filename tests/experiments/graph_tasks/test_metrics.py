@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gape.data import Task
-from gape.data.metrics import metrics_for
+from gape.experiments.graph_tasks.network import metrics_for
 
 
 def macro_recall(predicted: torch.Tensor, target: torch.Tensor, classes: int) -> float:

@@ -20,17 +20,16 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torchmetrics import MeanMetric
 
 from gape.data import Task
-from gape.data.metrics import metrics_for
-from gape.experiments.graph_tasks.settings import Settings
-from gape.experiments.graph_tasks.training.checkpoint import Checkpoint, EpochTable, copy_weights
-from gape.experiments.graph_tasks.training.data import (
+from gape.experiments.graph_tasks.checkpoint import Checkpoint, EpochTable, copy_weights
+from gape.experiments.graph_tasks.data import (
     EncodedDataset,
     FixedBatches,
     GraphBatch,
     TrainingBatches,
     mix_seeds,
 )
-from gape.experiments.graph_tasks.training.network import build_network, loss
+from gape.experiments.graph_tasks.network import build_network, loss, metrics_for
+from gape.experiments.graph_tasks.settings import Settings
 from gape.experiments.runs.lightning import fit, quiet_lightning
 from gape.nn import GraphTransformer
 

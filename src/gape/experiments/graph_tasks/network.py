@@ -1,18 +1,23 @@
-"""The model of a cell, its loss, and its evaluation."""
+"""The model of a cell, its loss, its metrics, and its evaluation."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torchmetrics import MeanAbsoluteError, Metric, MetricCollection
+from torchmetrics.classification import MulticlassAccuracy, MulticlassRecall
 
 from gape.data import Task
-from gape.data.metrics import metrics_for
+from gape.experiments.graph_tasks.checkpoint import Weights
+from gape.experiments.graph_tasks.data import EncodedDataset, FixedBatches
 from gape.experiments.graph_tasks.protocol import task_protocol
 from gape.experiments.graph_tasks.registry import find_row
 from gape.experiments.graph_tasks.settings import Settings
-from gape.experiments.graph_tasks.training.checkpoint import Weights
-from gape.experiments.graph_tasks.training.data import EncodedDataset, FixedBatches
 from gape.nn import DegreeAndDistance, Encoder, GraphTransformer, LinearEncoder, SpectralAttention
 
 
@@ -21,7 +26,7 @@ def build_network(settings: Settings, encoded: EncodedDataset) -> GraphTransform
 
     Example:
         >>> from gape.experiments.graph_tasks.protocol import settings
-        >>> from gape.experiments.graph_tasks.training.data import encoded_dataset
+        >>> from gape.experiments.graph_tasks.data import encoded_dataset
         >>> cell = settings("csl", "none")
         >>> sum(p.numel() for p in build_network(cell, encoded_dataset(cell)).parameters())
         315390
@@ -98,6 +103,79 @@ def class_weights(targets: Tensor, num_classes: int) -> Tensor:
 
 def _weights(counts: Tensor) -> Tensor:
     return (1.0 - counts / counts.sum()) * (counts > 0)
+
+
+class PerBatchMean(Metric):
+    """Average another metric over batches, as published results do.
+
+    The value depends on how the dataset is cut into batches, and a smaller last batch has full weight. Use it only to
+    compare with published numbers.
+
+    Args:
+        metric: constructor of the other metric. Processes may have different numbers of batches, so the other metric
+            is never synchronised; only the sum over batches is.
+
+    Example:
+        >>> metric = PerBatchMean(MeanAbsoluteError)
+        >>> metric.update(torch.tensor([1.0, 1.0, 1.0]), torch.zeros(3))
+        >>> metric.update(torch.tensor([4.0]), torch.zeros(1))
+        >>> float(metric.compute())
+        2.5
+    """
+
+    full_state_update = False
+    total: Tensor
+    batches: Tensor
+
+    def __init__(self, metric: Callable[..., Metric], **options: Any) -> None:
+        super().__init__(**options)
+        self.metric = metric(sync_on_compute=False)
+        self.add_state("total", default=torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("batches", default=torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
+
+    def update(self, predictions: Tensor, targets: Tensor) -> None:
+        """Score one batch."""
+        self.metric.reset()
+        self.metric.update(predictions, targets)
+        self.total += self.metric.compute().double()
+        self.batches += 1
+
+    def compute(self) -> Tensor:
+        """Return the mean of the scores so far."""
+        return (self.total / self.batches).float()
+
+
+def metrics_for(task: Task) -> MetricCollection:
+    """Make the metrics of a task, for ``update(predictions, targets)``.
+
+    ========================  ==========================================================
+    task's metric             keys of ``compute()``
+    ========================  ==========================================================
+    ``"mae"``                 ``mae``, ``mae_per_batch``
+    ``"accuracy"``            ``accuracy``
+    ``"macro-recall"``        ``macro_recall`` (ours, over the whole dataset), ``macro_recall_per_batch`` (published)
+    ========================  ==========================================================
+
+    All are fractions, not percent. Predictions are ``[batch]`` for a regression and scores ``[batch, classes]`` for
+    classes; targets ``[batch]``. The macro recall of a batch leaves out classes that are neither among its targets nor
+    among its predictions.
+
+    Example:
+        >>> scores = metrics_for(Task("pattern", "node", "macro-recall", num_classes=2, node_categories=(3,)))
+        >>> scores.update(torch.tensor([[2.0, 1.0], [2.0, 1.0], [0.0, 1.0]]), torch.tensor([0, 0, 1]))
+        >>> scores.update(torch.tensor([[2.0, 1.0], [0.0, 1.0]]), torch.tensor([1, 1]))
+        >>> {name: round(float(value), 3) for name, value in scores.compute().items()}
+        {'macro_recall': 0.833, 'macro_recall_per_batch': 0.625}
+    """
+    metrics: dict[str, Metric]
+    if task.metric == "mae":
+        metrics = {"mae": MeanAbsoluteError(), "mae_per_batch": PerBatchMean(MeanAbsoluteError)}
+    elif task.metric == "accuracy":
+        metrics = {"accuracy": MulticlassAccuracy(task.num_classes, average="micro")}
+    else:
+        recall = partial(MulticlassRecall, task.num_classes, average="macro")
+        metrics = {"macro_recall": recall(), "macro_recall_per_batch": PerBatchMean(recall)}
+    return MetricCollection(metrics, compute_groups=False)  # type: ignore[arg-type]
 
 
 def evaluate(network: GraphTransformer, weights: Weights, batches: FixedBatches, task: Task) -> dict[str, float]:

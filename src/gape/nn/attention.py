@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from gape._internal.validation import check_batch
-from gape.nn.attention.dense import DenseLayout, dense_attention
-from gape.nn.attention.edge import EdgeLayout, edge_attention
+from gape.nn.dense_attention import DenseLayout, dense_attention
+from gape.nn.edge_attention import EdgeLayout, edge_attention
 
 Kernel = Literal["auto", "edge", "dense"]
 

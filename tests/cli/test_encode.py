@@ -177,6 +177,9 @@ def test_a_seed_where_none_is_needed_is_mentioned(capsys, folder):
         ),
         (("friends.csv", "-e", "gape", "--stats", "3", "-o", "pe.csv"), "did you mean '--states'?"),
         (("friends.csv", "-e", "gpae", "-o", "pe.csv"), "did you mean 'gape'?"),
+        (("friends.csv", "-e", "rw", "-o", "pe.csv", "--undirectd"), "did you mean '--undirected'?"),
+        (("--unwieghted", "friends.csv", "-e", "rw", "-o", "pe.csv"), "did you mean '--unweighted'?"),
+        (("friends.csv", "-e", "rw", "-o", "pe.cvs"), "did you mean '.csv'?"),
         (("friends.csv", "-e", "rrwp", "-o", "pe.npy"), "write it to a .npz file"),
         (
             ("friends.csv", "-e", "gape", "--states", "few", "-o", "pe.csv"),

@@ -116,6 +116,13 @@ def test_encode_refuses_what_it_does_not_know():
         ("laep", "lape"),
         ("GAPE-Star", "gape-star"),
         ("rws", "rwse"),
+        ("rv", "rw"),
+        ("wr", "rw"),
+        ("lap", "lape"),
+        ("spf", "spd"),
+        ("hat", "heat"),
+        ("deg", "degree"),
+        ("elec", "electrostatic"),
         ("rw+lpae", "lape"),
     ):
         with pytest.raises(ValueError, match=rf"did you mean '{meant}'\?$"):

@@ -131,12 +131,30 @@ def check_one_of(choices: tuple[str, ...], **settings: str) -> None:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of an error message that suggests the most similar known word, or nothing if none is similar.
 
+    Short words, whose share of common letters says little, are similar if one slip of the fingers lies between them, or
+    if three letters or more begin a known word.
+
     >>> did_you_mean("lenght", ["length", "memory"]), did_you_mean("x", ["length"])
     ("; did you mean 'length'?", '')
+    >>> did_you_mean("spf", ["sa", "spd"])
+    "; did you mean 'spd'?"
     """
-    lowered = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(str(word).lower(), lowered, n=1, cutoff=0.7)
+    word, lowered = str(word).lower(), {name.lower(): name for name in known}
+    found = (
+        difflib.get_close_matches(word, lowered, n=1, cutoff=0.7)
+        or sorted((name for name in lowered if _one_slip_apart(word, name)), key=lambda name: name[0] != word[0])
+        or [name for name in lowered if len(word) >= 3 and name.startswith(word)]
+    )
     return f"; did you mean {lowered[found[0]]!r}?" if found else ""
+
+
+def _one_slip_apart(a: str, b: str) -> bool:
+    """Whether one letter changed, left out or added, or two swapped, make one word the other (both of two or more)."""
+    if min(len(a), len(b)) < 2:
+        return False
+    while a and b and a[0] == b[0]:
+        a, b = a[1:], b[1:]
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
 
 
 def indices(values: Any, name: str, below: int) -> tuple[int, ...]:

@@ -127,7 +127,7 @@ def encode(
     # Options have dashes for underscores; names of parts, as in gape-rooted.layers, have dashes of their own.
     keys = {setting.name.replace("-", "_"): setting.name for setting in known}
     flags = {setting.name.replace("-", "_") for setting in known if isinstance(setting.default, bool)}
-    files, given = split_arguments(words, flags)
+    files, given = split_arguments(words, flags, keys)
     settings = {keys.get(word, word): value for word, value in given.items()}
     options = {setting.name: option_name(setting.name) for setting in known}
     for name in settings:
@@ -213,11 +213,13 @@ def _encode_on_disk(
     )
 
 
-def split_arguments(words: Sequence[str], flags: Collection[str]) -> tuple[list[str], dict[str, str]]:
+def split_arguments(
+    words: Sequence[str], flags: Collection[str], known: Collection[str] | None = None
+) -> tuple[list[str], dict[str, str]]:
     """Split command-line words into files and settings, the latter as text.
 
     Settings are given as ``--on-singular raise`` or ``--on-singular=raise``; those in ``flags`` need no value and have
-    a ``--no-`` form.
+    a ``--no-`` form. Where it says which settings are ``known``, others may lack a value: the caller complains.
 
     >>> split_arguments(["graph.csv", "--states", "8", "--relative", "--no-fast", "--damping=-1"], {"relative", "fast"})
     (['graph.csv'], {'states': '8', 'relative': 'true', 'fast': 'false', 'damping': '-1'})
@@ -241,7 +243,7 @@ def split_arguments(words: Sequence[str], flags: Collection[str]) -> tuple[list[
                 name, value = name.removeprefix("no_"), "false"
             elif rest and (not rest[0].startswith("-") or _NEGATIVE_NUMBER.match(rest[0])):
                 value = rest.pop(0)
-            else:
+            elif known is None or name in known:
                 raise ValueError(f"{word} needs a value, such as {word} 1; see `gape encode --help`")
         if name in settings:
             raise ValueError(

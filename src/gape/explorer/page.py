@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gape._internal.files import asset, page_style, replacing
-from gape._internal.validation import as_tensor, check_finite
+from gape._internal.validation import as_tensor, check_finite, did_you_mean
 from gape.automaton import Automaton
 from gape.encodings.gape import GAPE
 from gape.explorer.basis import MAX_LIVE_NODES, MAX_LIVE_NODES_DIRECTED, Arrays, is_live, pack_extremal, pack_live
@@ -142,7 +142,10 @@ def _example(source: Any, *, undirected: bool, graph: str | int | None) -> Examp
         return example(path)
     if path is not None:
         if not os.path.exists(path) and not Path(path).suffix:
-            raise ValueError(f"there is no file and no example {os.fspath(path)!r}; examples are {', '.join(GALLERY)}")
+            raise ValueError(
+                f"there is no file and no example {os.fspath(path)!r}; examples are {', '.join(GALLERY)}"
+                f"{did_you_mean(os.fspath(path), GALLERY)}"
+            )
         named, title = read_graphs(path), Path(path).name
     elif isinstance(source, NamedGraphs):
         named, title = source, "A graph"

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.files import check_writable, replacing
+from gape._internal.validation import did_you_mean
 from gape.encodings.pairs import Pairs
 from gape.io.named_graphs import NamedGraphs
 from gape.io.text_table import STANDARD_STREAM
@@ -28,7 +29,10 @@ def check_output(path: str | os.PathLike[str], pairwise: bool) -> None:
         return
     ending = _ending(path)
     if ending not in ENDINGS:
-        raise ValueError(f"{path}: cannot write files with extension {ending!r}; known are {', '.join(ENDINGS)}")
+        raise ValueError(
+            f"{path}: cannot write files with extension {ending!r}; known are {', '.join(ENDINGS)}"
+            f"{did_you_mean(ending, ENDINGS)}"
+        )
     if pairwise and ending == ".npy":
         raise ValueError(
             f"{path}: this encoding has one value per pair of nodes, which {ending} files cannot hold; "

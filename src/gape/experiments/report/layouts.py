@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gape._internal.validation import did_you_mean
 from gape.experiments.graph_tasks.protocol import TASKS
 from gape.experiments.graph_tasks.registry import ROWS, find_row
 from gape.experiments.report.numbers import paper_results
@@ -73,7 +74,8 @@ def layout(name: str, tasks: Sequence[str] | None = None, encodings: Sequence[st
         ValueError: there is no table 'speed'; there are graph-performance, rw-ppr-graph, k-study, learned, ...
     """
     if name not in _TABLES:
-        raise ValueError(f"there is no table {name!r}; there are {', '.join([*table_names(), *OTHER_TABLES])}")
+        tables = [*table_names(), *OTHER_TABLES]
+        raise ValueError(f"there is no table {name!r}; there are {', '.join(tables)}{did_you_mean(name, tables)}")
     whole = _TABLES[name]
     columns = whole.columns
     if tasks is not None:

@@ -5,6 +5,7 @@ import errno
 import gzip
 import io
 import os
+import resource
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ import gape
 from gape.cli import main
 from gape.encodings import GAPE, RandomWalk, names
 from gape.encodings.store import Store
+from gape.io.write import ENDINGS
 from tests.command import run
 
 FRIENDS = "source,target,weight,graph\nann,bob,2,work\nbob,cid,1,home\ncid,bob,3,work\nann,cid,0.5,home\n"
@@ -364,15 +366,30 @@ def test_weights_and_repeated_edges_are_mentioned_and_can_be_left_out(capsys, fo
     assert "1 edge is repeated, and weights of repeated edges add up; --unweighted counts every edge once" in err
 
 
-def test_a_full_disk_is_reported_with_the_file_and_leaves_the_old_one(capsys, folder, monkeypatch):
-    (folder / "pe.npz").write_text("old")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_full_disk_is_reported_with_the_file_and_leaves_the_old_one(capsys, folder, ending):
+    output = folder / f"pe{ending}"
+    output.write_text("old")
+    _, hard = before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, hard))  # the system fails to write more, as on a full disk
+    try:
+        _, err = run(
+            capsys, "friends.csv", "-e", "rw", "--length", 300, "--no-cache", "--undirected", "-o", output, code=2
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert err == f"gape: [Errno {errno.EFBIG}] {os.strerror(errno.EFBIG)}; nothing was written: '{output}'\n"
+    assert output.read_text() == "old"
+    assert sorted(path.name for path in folder.iterdir()) == ["friends.csv", output.name]
 
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("numpy.savez", full)
-    _, err = run(capsys, "friends.csv", "-e", "rw", "-o", "pe.npz", code=2)
-    assert "No space left on device; nothing was written" in err
-    assert str(folder / "pe.npz") in err
-    assert (folder / "pe.npz").read_text() == "old"
-    assert sorted(path.name for path in folder.iterdir()) == ["friends.csv", "pe.npz"]
+def test_a_full_disk_behind_standard_output_is_named(folder):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "gape", "encode", "friends.csv", "-e", "rw", "--undirected", "-o", "-"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr == f"gape: [Errno {errno.ENOSPC}] {os.strerror(errno.ENOSPC)}: 'standard output'\n"

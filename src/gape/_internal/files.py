@@ -69,6 +69,26 @@ def check_free_space(folder: str | os.PathLike[str], needed: float, what: str) -
 
 
 @contextmanager
+def naming_disk_errors(name: str, outcome: str = "") -> Iterator[None]:
+    """Name the file in errors of the disk: the system's message has no name, or a temporary one.
+
+    Example:
+        >>> with naming_disk_errors("pe.npy"), open("/dev/full", "w") as file:
+        ...     _ = file.write("hello")
+        Traceback (most recent call last):
+        OSError: [Errno 28] No space left on device: 'pe.npy'
+    """
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        # torch.save, given an open file, raises an error of its own while it handles that of the disk.
+        for found in (error, error.__context__):
+            if isinstance(found, OSError) and found.errno in DISK_ERRORS:
+                raise OSError(found.errno, f"{os.strerror(found.errno)}{outcome}", name) from error
+        raise
+
+
+@contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Write a file whole or not at all: yield a temporary path in the same folder, renamed to ``path`` on success.
 
@@ -87,15 +107,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     check_writable(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        if error.errno not in DISK_ERRORS:
-            raise
-        # The system's message names no file, or the temporary one.
-        raise OSError(error.errno, f"{os.strerror(error.errno)}; nothing was written", str(path)) from error
+        with naming_disk_errors(str(path), "; nothing was written"):
+            yield temporary
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 

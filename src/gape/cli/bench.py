@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gape._internal.files import check_writable
-from gape.cli.options import DataDir, Results, Runs, needs
+from gape.cli.options import DataDir, Results, Runs, complete_encoding, complete_task, needs
 
 if TYPE_CHECKING:
     from gape.experiments.graph_tasks.cell import Cell
@@ -29,6 +29,7 @@ def bench(
             help="cycles, cycles-v, csl, zinc, planar, pattern, cluster, pcqm4mv2, qm9-20k, directed-cycles, "
             "typed-walks, diamonds. "
             "The generated ones need no data.",
+            autocompletion=complete_task,
         ),
     ] = None,
     encoding: Annotated[
@@ -38,6 +39,7 @@ def bench(
             "-e",
             metavar="NAMES",
             help=f"Encodings, separated by commas; `none` for no encoding. Default: {_FOUR}.",
+            autocompletion=complete_encoding,
         ),
     ] = None,
     seeds: Annotated[

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gape.cli.options import option_name
+from gape.cli.options import complete_encoding, option_name
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
 def encodings(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Explain every setting of these.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Explain every setting of these.", autocompletion=complete_encoding),
+    ] = None,
 ) -> None:
     """List the encodings and their settings with defaults."""
     from rich.console import Console

@@ -61,14 +61,26 @@ def option_name(setting: str) -> str:
 
 
 def complete_encoding(incomplete: str) -> list[str]:
-    """Complete the name of an encoding in the shell.
+    """Complete the name of an encoding in the shell, the last one of several.
 
-    >>> complete_encoding("gape-ro")
-    ['gape-rooted']
+    >>> complete_encoding("gape-ro"), complete_encoding("none,lape-")
+    (['gape-rooted'], ['none,lape-p', 'none,lape-c', 'none,lape-c10k'])
     """
     from gape.encodings import registry
 
-    return [name for name in registry.names() if name.startswith(incomplete)]
+    start = incomplete[: max(incomplete.rfind(mark) for mark in ",+") + 1]
+    return [start + name for name in registry.names() if (start + name).startswith(incomplete)]
+
+
+def complete_task(incomplete: str) -> list[str]:
+    """Complete the name of a task in the shell.
+
+    >>> complete_task("zi")
+    ['zinc']
+    """
+    from gape.experiments.graph_tasks.protocol import TASKS
+
+    return [name for name in TASKS if name.startswith(incomplete)]
 
 
 @contextmanager

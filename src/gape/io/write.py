@@ -7,13 +7,14 @@ import os
 import sys
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gape._internal.files import check_writable, replacing
+from gape._internal.files import check_writable, naming_disk_errors, replacing
 from gape._internal.validation import did_you_mean
 from gape.encodings.pairs import Pairs
 from gape.io.named_graphs import NamedGraphs
@@ -94,11 +95,12 @@ def write_encoding(
     check_output(path, isinstance(values, Pairs))
     ending = _ending(path)
     if path == STANDARD_STREAM:
-        _write_csv(sys.stdout.buffer, _columns(values, named, name), ",")
-        sys.stdout.buffer.flush()
+        with naming_disk_errors("standard output"):
+            _write_csv(sys.stdout.buffer, _columns(values, named, name), ",")
+            sys.stdout.buffer.flush()
     elif ending == ".npy" and isinstance(values, Tensor):
-        # Both are complete before either is renamed.
-        with replacing(output_files(path)[1]) as names, replacing(path) as numbers:
+        # Both are complete before either is renamed; an error names the one that was asked for.
+        with replacing(path) as numbers, replacing(output_files(path)[1]) as names:
             _csv(names, _name_columns(named))
             _npy(numbers, values.cpu().numpy())
     else:
@@ -151,7 +153,8 @@ def _arrays(values: Tensor | Pairs, named: NamedGraphs) -> dict[str, Any]:
 
 def _npy(file: Path, array: Any) -> None:
     with open(file, "wb") as out:
-        np.save(out, array, allow_pickle=False)
+        # NumPy writes to a real file by itself, and says of a full disk only how many items are missing.
+        np.save(SimpleNamespace(write=out.write), array, allow_pickle=False)
 
 
 def _npz(file: Path, values: Tensor | Pairs, named: NamedGraphs, settings: str) -> None:
@@ -164,7 +167,8 @@ def _pt(file: Path, values: Tensor | Pairs, named: NamedGraphs, settings: str) -
         key: array.tolist() if array.dtype.kind == "U" else torch.from_numpy(np.ascontiguousarray(array))
         for key, array in _arrays(values, named).items()
     }
-    torch.save({**held, "settings": settings}, file)
+    with open(file, "wb") as out:
+        torch.save({**held, "settings": settings}, out)
 
 
 def _parquet(file: Path, columns: dict[str, Any], settings: str = "") -> None:

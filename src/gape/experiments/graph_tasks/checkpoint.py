@@ -49,8 +49,8 @@ class Checkpoint:
 
     def save(self, path: Path) -> None:
         """Write the checkpoint; the file is whole or absent."""
-        with replacing(path) as temporary:
-            torch.save(vars(self), temporary)
+        with replacing(path) as temporary, open(temporary, "wb") as file:
+            torch.save(vars(self), file)
 
     @classmethod
     def load(cls, path: Path) -> Checkpoint | None:

@@ -343,8 +343,8 @@ class _Checkpoints(Callback):
         assert isinstance(pl_module, TranslationModule)
         scores = [record["dev_bleu"] for record in pl_module.history]
         if scores[-1] >= max(scores):
-            with replacing(self.run.best) as temporary:
-                torch.save(pl_module.model.state_dict(), temporary)
+            with replacing(self.run.best) as temporary, open(temporary, "wb") as file:
+                torch.save(pl_module.model.state_dict(), file)
         self.run.write_history(pl_module.history)
         with replacing(self.run.last) as temporary:
             trainer.save_checkpoint(temporary)

@@ -28,9 +28,8 @@ from gape.encodings import GAPE, make
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.data import EncodedDataset, FixedBatches
 from gape.experiments.graph_tasks.network import build_network, evaluate
-from gape.experiments.graph_tasks.protocol import settings
 from gape.experiments.graph_tasks.registry import ROWS
-from gape.experiments.graph_tasks.settings import Settings
+from gape.experiments.graph_tasks.settings import Settings, protocol_settings
 from gape.experiments.graph_tasks.training import train_fold
 from gape.experiments.runs.settings import parse_pairs
 from gape.experiments.runtime.baselines import dense_adjacency, dense_rhs, sylvester_encoding
@@ -96,7 +95,7 @@ def main() -> None:
     classes = data.targets.numpy()
     table = Table("encoding", "singular, no 6-cycle", "singular, 6-cycle", "size by ours", "by SciPy, float32")
     for row in GAPES:
-        machine = cell_encoding(settings("cycles", row.name))
+        machine = cell_encoding(protocol_settings("cycles", row.name))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AlgebraicOnlyWarning)
             solution = machine.solve(data.batch())

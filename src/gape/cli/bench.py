@@ -12,6 +12,7 @@ import typer
 
 from gape._internal.files import check_writable
 from gape.cli.options import DataDir, Results, Runs, complete_encoding, complete_task, needs
+from gape.experiments.graph_tasks.protocol import SEEDS, TASKS
 
 if TYPE_CHECKING:
     from gape.experiments.graph_tasks.cell import Cell
@@ -26,9 +27,7 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="TASK",
-            help="cycles, cycles-v, csl, zinc, planar, pattern, cluster, pcqm4mv2, qm9-20k, directed-cycles, "
-            "typed-walks, diamonds. "
-            "The generated ones need no data.",
+            help=f"{', '.join(TASKS)}. The generated ones need no data.",
             autocompletion=complete_task,
         ),
     ] = None,
@@ -43,7 +42,13 @@ def bench(
         ),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=4, metavar="N", help="How many of the seeds 41, 95, 22, 35. Default: 1.")
+        int | None,
+        typer.Option(
+            min=1,
+            max=len(SEEDS),
+            metavar="N",
+            help=f"How many of the seeds {', '.join(map(str, SEEDS))}. Default: 1.",
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -190,7 +195,6 @@ def _grid(
     tasks: list[str], rows: list[str], seeds: int, pairs: dict[str, str], max_minutes: float | None
 ) -> list[Cell]:
     from gape.experiments.graph_tasks.cell import Cell
-    from gape.experiments.graph_tasks.protocol import SEEDS
 
     return [Cell(task, row, seed, pairs, max_minutes) for task in tasks for seed in SEEDS[:seeds] for row in rows]
 

@@ -136,8 +136,9 @@ def _of_training(
     name: str, tasks: list[str] | None, rows: list[str] | None, words: list[str], runs: Path, results: Path
 ) -> Table:
     """Make a table of graph tasks; print what it leaves out to stderr."""
-    from gape.experiments.graph_tasks.protocol import TASKS, task_protocol
+    from gape.experiments.graph_tasks.protocol import TASKS
     from gape.experiments.graph_tasks.results import count_replaced, latest, matches_current_protocol, read_results
+    from gape.experiments.graph_tasks.settings import task_protocol
     from gape.experiments.report.layouts import layout
     from gape.experiments.report.table import comparison, only_with_other_settings, other_settings
 

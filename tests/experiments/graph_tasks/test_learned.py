@@ -9,9 +9,9 @@ from gape.data import task_of
 from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.data import encoded_dataset, mix_seeds
 from gape.experiments.graph_tasks.network import build_network
-from gape.experiments.graph_tasks.protocol import settings, settings_record
 from gape.experiments.graph_tasks.registry import LEARNED, find_row, learned, row_names
 from gape.experiments.graph_tasks.run import RunOptions, run_cell
+from gape.experiments.graph_tasks.settings import protocol_settings, settings_record
 from gape.experiments.graph_tasks.training import train_fold
 from gape.experiments.report.layouts import layout, table_names
 from gape.graph.convert import as_graph
@@ -25,7 +25,7 @@ def test_every_learnable_encoding_is_a_row(name):
 
 @pytest.mark.parametrize("name", LEARNED)
 def test_its_automaton_gets_gradients_from_the_loss(name, tiny):
-    chosen = settings("typed-walks" if "edge" in name else "cycles", name, overrides={**tiny, "hidden": "32"})
+    chosen = protocol_settings("typed-walks" if "edge" in name else "cycles", name, overrides={**tiny, "hidden": "32"})
     encoded = encoded_dataset(chosen)
     torch.manual_seed(0)
     network = build_network(chosen, encoded)
@@ -40,14 +40,14 @@ def test_its_automaton_gets_gradients_from_the_loss(name, tiny):
 
 
 def test_random_walks_beside_learned_automata_are_whitened(tiny):
-    chosen = settings("cycles", "gape-learned-typed", overrides={**tiny, "scaling": "whitened"})
+    chosen = protocol_settings("cycles", "gape-learned-typed", overrides={**tiny, "scaling": "whitened"})
     network = build_network(chosen, encoded_dataset(chosen))
     assert network.encoding.extra_encoder.scaling.kind == "whitened"
     assert network.encoding.layers[0].scaling.kind == "batch"
 
 
 def test_pairs_are_a_bias_of_the_models_heads(tiny):
-    chosen = settings("cycles", "gape-learned-node", overrides={**tiny, "encoding.readout": "pair"})
+    chosen = protocol_settings("cycles", "gape-learned-node", overrides={**tiny, "encoding.readout": "pair"})
     encoded = encoded_dataset(chosen)
     network, batch = build_network(chosen, encoded), encoded.batch(torch.arange(4))
     network(batch.x, batch.edge_index, batch.batch, batch.encoding).sum().backward()
@@ -56,7 +56,7 @@ def test_pairs_are_a_bias_of_the_models_heads(tiny):
 
 
 def test_a_pair_bias_between_neighbours_depends_on_the_pair(tiny):
-    chosen = settings("cycles", "gape-learned-pair-rw", overrides=tiny)
+    chosen = protocol_settings("cycles", "gape-learned-pair-rw", overrides=tiny)
     encoded = encoded_dataset(chosen)
     network, batch = build_network(chosen, encoded), encoded.batch(torch.arange(4))
     pattern = network.pattern(batch.edge_index, batch.batch, batch.num_graphs)
@@ -81,7 +81,7 @@ def test_transitions_by_edge_type_need_edge_types():
 
 
 def test_a_fixed_automaton_is_the_ablation_of_learning(tiny):
-    cell = settings("cycles", "gape-learned-closed", overrides={**tiny, "encoding.learn": "false"})
+    cell = protocol_settings("cycles", "gape-learned-closed", overrides={**tiny, "encoding.learn": "false"})
     network = build_network(cell, encoded_dataset(cell))
     assert not any(weight.requires_grad for weight in network.encoding.layers[0].machine.parameters())
 
@@ -90,7 +90,7 @@ def test_a_fixed_automaton_is_the_ablation_of_learning(tiny):
     ("key", "text", "value"), [("states", "8", 8), ("length", "none", None), ("length", "12", 12), ("walks", "20", 20)]
 )
 def test_settings_are_typed(key, text, value):
-    options = settings("zinc", "gape-learned-closed", overrides={f"encoding.{key}": text}).encoding_options
+    options = protocol_settings("zinc", "gape-learned-closed", overrides={f"encoding.{key}": text}).encoding_options
     assert options[key] == value
     assert type(options[key]) is type(value)
 
@@ -109,7 +109,7 @@ def test_a_cell_says_what_the_name_of_a_learned_row_stands_for():
 
 def test_an_unknown_setting_is_refused_with_those_there_are():
     with pytest.raises(ValueError, match="gape-learned-node has no setting 'sates'; it has states, readout"):
-        settings("zinc", "gape-learned-node", overrides={"encoding.sates": "8"})
+        protocol_settings("zinc", "gape-learned-node", overrides={"encoding.sates": "8"})
 
 
 def test_a_run_stopped_by_time_goes_on_to_the_same_numbers(tmp_path, tiny):
@@ -160,7 +160,7 @@ def test_scaling_is_for_encodings_that_enter_by_a_linear_layer(tiny):
 
 
 def test_copies_are_for_encodings_that_enter_by_a_linear_layer(tiny):
-    chosen = settings("cycles", "rw", overrides={**tiny, "width": "68"})
+    chosen = protocol_settings("cycles", "rw", overrides={**tiny, "width": "68"})
     assert build_network(chosen, encoded_dataset(chosen)).encoding.linear.in_features == 68
     with pytest.raises(ValueError, match="width=68 is for fixed encodings that enter by a linear layer, got lape"):
         Cell("cycles", "lape", overrides={**tiny, "width": "68"})

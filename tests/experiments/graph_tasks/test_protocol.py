@@ -7,9 +7,9 @@ import pytest
 from gape.experiments.graph_tasks.cell import Cell, parse_cells, read_cells
 from gape.experiments.graph_tasks.data import encoded_dataset
 from gape.experiments.graph_tasks.network import build_network
-from gape.experiments.graph_tasks.protocol import SEEDS, TASKS, settings
+from gape.experiments.graph_tasks.protocol import SEEDS, TASKS
 from gape.experiments.graph_tasks.registry import ROWS, find_row
-from gape.experiments.graph_tasks.settings import Settings, override
+from gape.experiments.graph_tasks.settings import Settings, override, protocol_settings
 
 # task: layers, batch size, learning rate, patience, pooling; from the configuration files of the authors' runs.
 PUBLISHED = {
@@ -38,7 +38,7 @@ FEATURES = {
 @pytest.mark.parametrize("task", PUBLISHED)
 def test_settings_are_those_of_the_authors_runs_for_all_encodings(task):
     for row in ROWS:
-        s = settings(task, row.name)
+        s = protocol_settings(task, row.name)
         assert (s.layers, s.batch_size, s.lr, s.patience, s.pooling) == PUBLISHED[task]
         assert (s.hidden, s.heads, s.factor, s.min_lr, s.max_epochs) == (80, 8, 0.5, 1e-6, 1000)
         assert (s.dropout, s.norm, s.attention, s.train_fraction) == (0.0, "batch", "neighbours", 1.0)
@@ -47,20 +47,20 @@ def test_settings_are_those_of_the_authors_runs_for_all_encodings(task):
 @pytest.mark.parametrize("task", PUBLISHED)
 def test_numbers_of_features_are_those_used_not_those_stated(task):
     lape, sa, rw = FEATURES[task]
-    assert settings(task, "lape").encoding_options == {"vectors": lape}
-    assert settings(task, "sa").encoding_options == {"pairs": sa}
-    assert settings(task, "rw").encoding_options == {"length": rw}
-    assert settings(task, "pprp").encoding_options == {"powers": 20}
+    assert protocol_settings(task, "lape").encoding_options == {"vectors": lape}
+    assert protocol_settings(task, "sa").encoding_options == {"pairs": sa}
+    assert protocol_settings(task, "rw").encoding_options == {"length": rw}
+    assert protocol_settings(task, "pprp").encoding_options == {"powers": 20}
     for row in ROWS:
         if row.name.startswith("gape"):
-            assert settings(task, row.name).encoding_options["states"] == 32
+            assert protocol_settings(task, row.name).encoding_options["states"] == 32
 
 
 def test_seeds_and_the_encodings_take_them():
     assert SEEDS == (41, 95, 22, 35)
     for seed in SEEDS:
-        assert settings("cycles", "gape-star-20", seed).encoding_options["seed"] == seed
-        assert settings("cycles", "gape", seed, {"encoding.seed": "7"}).encoding_options["seed"] == 7
+        assert protocol_settings("cycles", "gape-star-20", seed).encoding_options["seed"] == seed
+        assert protocol_settings("cycles", "gape", seed, {"encoding.seed": "7"}).encoding_options["seed"] == 7
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_seeds_and_the_encodings_take_them():
 )
 def test_networks_have_the_published_numbers_of_parameters(task, encoding, parameters):
     small = {} if task == "csl" else {"data.train": "2", "data.val": "2", "data.test": "2"}
-    cell = settings(task, encoding, overrides=small)
+    cell = protocol_settings(task, encoding, overrides=small)
     network = build_network(cell, encoded_dataset(cell))
     assert sum(p.numel() for p in network.parameters()) == parameters
 
@@ -78,7 +78,7 @@ def test_networks_have_the_published_numbers_of_parameters(task, encoding, param
 def test_every_row_encodes_and_computes(encoding):
     import torch
 
-    cell = settings("cycles", encoding, overrides={"data.train": "2", "data.val": "2", "data.test": "2"})
+    cell = protocol_settings("cycles", encoding, overrides={"data.train": "2", "data.val": "2", "data.test": "2"})
     encoded = encoded_dataset(cell)
     batch = encoded.batch(torch.arange(4))
     network = build_network(cell, encoded)
@@ -95,7 +95,7 @@ def test_distances_reach_full_attention():
     import torch
 
     small = {"data.train": "2", "data.val": "2", "data.test": "2", "attention": "full"}
-    cell = settings("cycles", "spd", overrides=small)
+    cell = protocol_settings("cycles", "spd", overrides=small)
     encoded = encoded_dataset(cell)
     few, graphs = encoded.batch(torch.tensor([3, 0])), encoded.dataset
     distances = few.encoding[1][: graphs[0].num_nodes, : graphs[0].num_nodes]
@@ -124,11 +124,13 @@ def test_distances_reach_full_attention():
 )
 def test_wrong_overrides_are_refused_with_what_was_given(key, text, message):
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
-        override(settings("cycles", "gape"), {key: text})
+        override(protocol_settings("cycles", "gape"), {key: text})
 
 
 def test_overrides_have_the_types_of_what_they_replace():
-    changed = override(settings("csl", "gape"), {"data.order": "published", "encoding.relative": "true", "lr": "1e-2"})
+    changed = override(
+        protocol_settings("csl", "gape"), {"data.order": "published", "encoding.relative": "true", "lr": "1e-2"}
+    )
     assert changed.data == {"order": "published"}
     assert changed.encoding_options["relative"] is True
     assert changed.lr == 0.01
@@ -184,7 +186,7 @@ def test_what_no_run_can_have_is_refused_before_anything_runs(task, encoding, ov
 
 @pytest.mark.parametrize("row", [row.name for row in ROWS if row.name.startswith("gape-2star")])
 def test_the_softmax_of_two_stars_is_that_of_the_authors_runs(row):
-    assert settings("cycles", row).encoding_options["initial"] == "softmax_nodes"
+    assert protocol_settings("cycles", row).encoding_options["initial"] == "softmax_nodes"
 
 
 def test_unknown_names_are_refused_with_what_exists():

@@ -1,14 +1,17 @@
 """The page of a comparison."""
 
 from gape._internal.files import page_style
-from gape.experiments.graph_tasks.protocol import settings
+from gape.experiments.graph_tasks.settings import protocol_settings
 from gape.experiments.report.page import encodings_to_show
 from gape.experiments.report.plots import render_page
 from gape.explorer import explore
 
 
 def test_encodings_are_shown_with_the_settings_of_their_runs():
-    chosen = [settings("cycles", "none"), settings("cycles", "gape", overrides={"encoding.damping": "0.1"})]
+    chosen = [
+        protocol_settings("cycles", "none"),
+        protocol_settings("cycles", "gape", overrides={"encoding.damping": "0.1"}),
+    ]
     (shown,) = encodings_to_show(chosen).values()
     assert shown.damping == 0.1
 

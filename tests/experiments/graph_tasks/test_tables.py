@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.protocol import SEEDS, settings, settings_record
+from gape.experiments.graph_tasks.protocol import SEEDS
 from gape.experiments.graph_tasks.results import collect, missing_cells, read_results
+from gape.experiments.graph_tasks.settings import protocol_settings, settings_record
 from gape.experiments.report.numbers import best, differ, summarise
 from gape.experiments.report.render import render
 from gape.experiments.report.table import comparison
@@ -175,7 +176,7 @@ def test_a_column_is_of_one_data_set_and_says_which():
 
 
 def test_a_result_of_todays_settings_is_kept_rather_than_a_longer_run_of_earlier_ones(tmp_path):
-    today = settings_record(settings("cycles", "rw"))
+    today = settings_record(protocol_settings("cycles", "rw"))
     earlier = result(best=0.5, settings={**today, "lr": 0.1})
     now = result(best=0.9, settings=today, stopped="time", max_minutes=1.0)
     for name, runs in (("a", [earlier]), ("b", [now])):
@@ -225,7 +226,9 @@ def test_unknown_tables_are_refused_with_the_list():
     ],
 )
 def test_results_on_the_first_reconstructions_are_those_of_their_variant(tmp_path, task, overrides, data, variant):
-    recorded = settings_record(settings(task, "rw")) | {"data": {"variant": "as-released"} if overrides else {}}
+    recorded = settings_record(protocol_settings(task, "rw")) | {
+        "data": {"variant": "as-released"} if overrides else {}
+    }
     more = {"settings": recorded, "data": f"generated: {data}", "graphs": [200, 1000, 10000]}
     old = result(task=task, overrides=overrides, **more)
     (tmp_path / f"{task}.jsonl").write_text(json.dumps(old) + "\n")
@@ -257,7 +260,7 @@ def test_cells_are_missing_without_a_result_or_with_one_that_less_time_ended(tmp
     other = {"encoding.states": "8"}
 
     def of_gape(seed, overrides=(), **more):
-        held = {**settings_record(settings("cycles", "gape", seed, dict(overrides))), **more.pop("then", {})}
+        held = {**settings_record(protocol_settings("cycles", "gape", seed, dict(overrides))), **more.pop("then", {})}
         return result(encoding="gape", seed=seed, overrides=dict(overrides), settings=held, **more)
 
     lines = [

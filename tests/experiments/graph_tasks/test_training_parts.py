@@ -9,14 +9,13 @@ from gape.data import Task
 from gape.experiments.graph_tasks.checkpoint import copy_weights
 from gape.experiments.graph_tasks.data import FixedBatches, TrainingBatches, encoded_dataset
 from gape.experiments.graph_tasks.network import build_network, class_weights, evaluate, loss
-from gape.experiments.graph_tasks.protocol import settings
-from gape.experiments.graph_tasks.settings import Settings, epochs_left, minutes_left
+from gape.experiments.graph_tasks.settings import Settings, epochs_left, minutes_left, protocol_settings
 from gape.experiments.graph_tasks.training import TrainingModule
 
 
 @pytest.fixture(scope="module")
 def csl():
-    return encoded_dataset(settings("csl", "rw"))
+    return encoded_dataset(protocol_settings("csl", "rw"))
 
 
 def order(batches):
@@ -70,7 +69,7 @@ def test_losses_against_the_definitions():
 
 
 def test_evaluation_is_the_share_of_right_answers(csl):
-    cell = settings("csl", "rw", overrides={"layers": "1"})
+    cell = protocol_settings("csl", "rw", overrides={"layers": "1"})
     torch.manual_seed(0)
     network = build_network(cell, csl)
     graphs = csl.dataset.splits[0].test
@@ -92,7 +91,7 @@ def test_time_left_counts_the_halvings_that_are_due():
 
 
 def training(encoded, **overrides):
-    cell = settings(encoded.dataset.task.name, "none", overrides={"layers": "1", "hidden": "16", **overrides})
+    cell = protocol_settings(encoded.dataset.task.name, "none", overrides={"layers": "1", "hidden": "16", **overrides})
     split = encoded.dataset.splits[0]
     batches = TrainingBatches(encoded, split.train, 20, seed=1), FixedBatches(encoded, split.val, 20)
     return TrainingModule(build_network(cell, encoded), cell, encoded.dataset.task, *batches)

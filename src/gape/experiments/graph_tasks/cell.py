@@ -12,16 +12,19 @@ from typing import Any
 
 from gape import data
 from gape._internal.validation import parse_setting
-from gape.experiments.graph_tasks.protocol import (
-    SEEDS,
+from gape.experiments.graph_tasks.protocol import SEEDS
+from gape.experiments.graph_tasks.registry import find_row, learned, make_encoding
+from gape.experiments.graph_tasks.settings import (
+    RENAMED,
+    Settings,
+    current_names,
     full_record,
+    override_text,
     protocol_changes,
-    settings,
+    protocol_settings,
     settings_record,
     task_protocol,
 )
-from gape.experiments.graph_tasks.registry import find_row, learned, make_encoding
-from gape.experiments.graph_tasks.settings import RENAMED, Settings, current_names, override_text
 from gape.experiments.runs.settings import override_key, parse_pairs, read_queue
 
 _QUEUE_LINE = "TASK ENCODING [seed=N] [minutes=M] [key=value ...]"
@@ -56,9 +59,9 @@ class Cell:
         if self.max_minutes is not None and not self.max_minutes > 0:
             raise ValueError(f"max-minutes must be above 0, got {self.max_minutes}")
         # Sorted, in one spelling, and without what the protocol says anyway: one cell, one name.
-        plain, kept = full_record(settings(self.task, self.encoding, self.seed)), {}
+        plain, kept = full_record(protocol_settings(self.task, self.encoding, self.seed)), {}
         for key, text in sorted(current_names(self.overrides).items()):
-            changed = settings(self.task, self.encoding, self.seed, {key: text})
+            changed = protocol_settings(self.task, self.encoding, self.seed, {key: text})
             if full_record(changed) != plain:
                 kept[key] = override_text(changed, key)
         object.__setattr__(self, "overrides", kept)
@@ -67,7 +70,7 @@ class Cell:
     @property
     def settings(self) -> Settings:
         """The protocol's settings with the overrides."""
-        return settings(self.task, self.encoding, self.seed, self.overrides)
+        return protocol_settings(self.task, self.encoding, self.seed, self.overrides)
 
     def changes_since(self, recorded: Mapping[str, Any]) -> list[str]:
         """Describe how recorded settings differ from those of this cell; empty if they are equal."""

@@ -107,9 +107,9 @@ def encoded_dataset(settings: Settings, data_dir: str | Path | None = None) -> E
         data_dir: folder with real data, see :func:`gape.data.load`.
 
     Example:
-        >>> from gape.experiments.graph_tasks.protocol import settings
+        >>> from gape.experiments.graph_tasks.settings import protocol_settings
         >>> small = {"data.train": "4", "data.val": "2", "data.test": "2"}
-        >>> encoded = encoded_dataset(settings("cycles", "gape", overrides=small))
+        >>> encoded = encoded_dataset(protocol_settings("cycles", "gape", overrides=small))
         >>> encoded.width, encoded.certificates
         (32, {'run_sum': 8})
     """
@@ -175,8 +175,8 @@ class TrainingBatches:
         seed: of the order.
 
     Example:
-        >>> from gape.experiments.graph_tasks.protocol import settings
-        >>> data = encoded_dataset(settings("csl", "none"))
+        >>> from gape.experiments.graph_tasks.settings import protocol_settings
+        >>> data = encoded_dataset(protocol_settings("csl", "none"))
         >>> batches = TrainingBatches(data, data.dataset.splits[0].train, size=40, seed=41)
         >>> [batch.num_graphs for batch in batches]
         [40, 40, 10]

@@ -15,9 +15,8 @@ from torchmetrics.classification import MulticlassAccuracy, MulticlassRecall
 from gape.data import Task
 from gape.experiments.graph_tasks.checkpoint import Weights
 from gape.experiments.graph_tasks.data import EncodedDataset, FixedBatches
-from gape.experiments.graph_tasks.protocol import task_protocol
 from gape.experiments.graph_tasks.registry import find_row
-from gape.experiments.graph_tasks.settings import Settings
+from gape.experiments.graph_tasks.settings import Settings, task_protocol
 from gape.nn import DegreeAndDistance, Encoder, GraphTransformer, LinearEncoder, SpectralAttention
 
 
@@ -25,9 +24,9 @@ def build_network(settings: Settings, encoded: EncodedDataset) -> GraphTransform
     """Build the paper's graph transformer with the encoder of the row; weights come from the global generator.
 
     Example:
-        >>> from gape.experiments.graph_tasks.protocol import settings
+        >>> from gape.experiments.graph_tasks.settings import protocol_settings
         >>> from gape.experiments.graph_tasks.data import encoded_dataset
-        >>> cell = settings("csl", "none")
+        >>> cell = protocol_settings("csl", "none")
         >>> sum(p.numel() for p in build_network(cell, encoded_dataset(cell)).parameters())
         315390
     """

@@ -26,9 +26,8 @@ from gape.experiments.graph_tasks.cell import Cell
 from gape.experiments.graph_tasks.checkpoint import Checkpoint
 from gape.experiments.graph_tasks.data import EncodedDataset, FixedBatches, encoded_dataset
 from gape.experiments.graph_tasks.network import build_network, evaluate
-from gape.experiments.graph_tasks.protocol import protocol_changes, settings_record
 from gape.experiments.graph_tasks.results import describe_metric, finished_result
-from gape.experiments.graph_tasks.settings import epochs_left, minutes_left
+from gape.experiments.graph_tasks.settings import epochs_left, minutes_left, protocol_changes, settings_record
 from gape.experiments.graph_tasks.training import train_fold
 from gape.experiments.runs.folder import Record, RunFolder, versions
 from gape.experiments.runs.pool import Send, run_on_executor, run_pool

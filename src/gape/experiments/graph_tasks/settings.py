@@ -1,7 +1,8 @@
-"""Settings of a training cell, their overrides as ``key=value`` text, and the time that a schedule takes."""
+"""Settings of a training cell: the protocol's, overrides as ``key=value`` text, records, and the time of a schedule."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -10,8 +11,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gape import data
 from gape._internal.validation import did_you_mean, parse_setting
-from gape.experiments.graph_tasks.registry import setting_types
-from gape.experiments.runs.settings import value_text
+from gape.experiments.graph_tasks.protocol import POWERS, SEEDS, STATES, TASKS, TaskProtocol
+from gape.experiments.graph_tasks.registry import encoding_settings, find_row, learned, setting_types
+from gape.experiments.runs.settings import describe_changes, value_text
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,113 @@ def _encoding_type(encoding: str, name: str) -> Any:
     if name not in known:
         raise ValueError(f"{encoding} has no setting {name!r}; it has {', '.join(known)}")
     return known[name]
+
+
+def task_protocol(task: str) -> TaskProtocol:
+    """Return the protocol of a task.
+
+    >>> task_protocol("zinc").lr
+    0.0007
+    """
+    if task not in TASKS:
+        raise ValueError(f"there is no task {task!r}; there are {', '.join(TASKS)}{did_you_mean(task, TASKS)}")
+    return TASKS[task]
+
+
+def protocol_settings(
+    task: str, encoding: str, seed: int = SEEDS[0], overrides: Mapping[str, str] | None = None
+) -> Settings:
+    """Return the settings of a cell as in the protocol, with some of them changed.
+
+    Args:
+        task: one of the tasks.
+        encoding: one of the rows, see :func:`gape.experiments.graph_tasks.registry.row_names`.
+        seed: of everything random, the encoding included.
+        overrides: settings as text, see :func:`gape.experiments.graph_tasks.settings.override`.
+
+    Example:
+        >>> protocol_settings("cycles-v", "rw").encoding_options
+        {'length': 9}
+        >>> protocol_settings("zinc", "rw+gape-rooted", overrides={"encoding.rw.length": "8"}).encoding_options
+        {'rw.length': 8, 'gape-rooted.seed': 41}
+        >>> protocol_settings("cycles", "gape", seed=95, overrides={"encoding.states": "8"}).encoding_options
+        {'on_singular': 'least_squares', 'states': 8, 'seed': 95}
+    """
+    of_task = task_protocol(task)
+    plain = Settings(
+        task=task,
+        encoding=encoding,
+        seed=seed,
+        layers=of_task.layers,
+        batch_size=of_task.batch_size,
+        lr=of_task.lr,
+        patience=of_task.patience,
+        pooling=of_task.pooling,
+        encoding_options=_encoding_options(of_task, encoding, seed),
+    )
+    return override(plain, overrides or {})
+
+
+def settings_record(chosen: Settings) -> dict[str, Any]:
+    """Return everything that decides the numbers of a cell as plain values; a learned row's name is spelled out.
+
+    >>> settings_record(protocol_settings("cycles", "gape-learned-closed"))["encoding_options"]["layers"][0]["length"]
+    20
+    """
+    found = chosen.as_dict()
+    if find_row(chosen.encoding).encoder == "learned":
+        found["encoding_options"] = learned(chosen.encoding, **chosen.encoding_options).as_dict()
+    return found
+
+
+def protocol_changes(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+    """Describe how the settings of a recorded cell differ from the current ones, both as of :func:`settings_record`.
+
+    >>> current = settings_record(protocol_settings("zinc", "rw"))
+    >>> earlier = {**current, "readout": "mean", "lr": 0.1}
+    >>> del earlier["pooling"]
+    >>> protocol_changes(earlier, current)
+    ['lr is 0.1 there and 0.0007 here']
+    """
+    # Settings added since then had their defaults.
+    then = {"devices": 1, **Settings(current["task"], current["encoding"]).as_dict()}
+    return describe_changes({**then, **current_names(recorded)}, json.loads(json.dumps(current)))
+
+
+def full_record(chosen: Settings) -> dict[str, Any]:
+    """Return :func:`settings_record` with the defaults of the dataset and of the encoding filled in.
+
+    >>> plain = protocol_settings("csl", "gape")
+    >>> full_record(plain) == full_record(override(plain, {"data.order": "random", "encoding.damping": "0.02"}))
+    True
+    """
+    found = settings_record(chosen)
+    found["data"] = {**data.settings_of(chosen.task), **found["data"]}
+    if known := encoding_settings(chosen.encoding):
+        found["encoding_options"] = {**{one.name: one.default for one in known}, **found["encoding_options"]}
+    return found
+
+
+def _encoding_options(task: TaskProtocol, encoding: str, seed: int) -> dict[str, Any]:
+    """Return the settings of an encoding in a task; of encodings side by side, those of each part."""
+    row, parts = find_row(encoding), encoding.split("+")
+    if len(parts) == 1:
+        return {**row.options, **_features(task, encoding, row.size_setting), **_seed(encoding, seed)}
+    of_parts = {part: _encoding_options(task, part, seed) for part in parts}
+    return {f"{part}.{name}": value for part, options in of_parts.items() for name, value in options.items()}
+
+
+def _features(task: TaskProtocol, encoding: str, setting: str | None) -> dict[str, Any]:
+    """Return the number of features k under the encoding's own name for it."""
+    if setting is None:
+        return {}
+    of_encoding = {"lape": task.eigenvectors, "sa": task.eigenpairs, "rw": task.walk, "pprp": POWERS}
+    return {setting: of_encoding.get(encoding, STATES)}
+
+
+def _seed(encoding: str, seed: int) -> dict[str, int]:
+    """Return the cell's seed for encodings that draw random numbers."""
+    return {"seed": seed} if any(known.name == "seed" for known in encoding_settings(encoding)) else {}
 
 
 #: Overrides for a quick comparison on CYCLES: fewer graphs to evaluate, a learning rate that falls sooner.

@@ -125,8 +125,8 @@ def _epochs(folder: Path) -> list[Epoch]:
 def encodings_to_show(chosen: Sequence[Settings]) -> dict[str, Encoding]:
     """Make the encodings of cells that have fixed features per node, by title.
 
-    >>> from gape.experiments.graph_tasks.protocol import settings
-    >>> list(encodings_to_show([settings("cycles", name) for name in ("none", "rw", "gape")]))
+    >>> from gape.experiments.graph_tasks.settings import protocol_settings
+    >>> list(encodings_to_show([protocol_settings("cycles", name) for name in ("none", "rw", "gape")]))
     ['RW', 'GAPE']
     """
     rows = {settings.encoding: (find_row(settings.encoding), settings) for settings in chosen}

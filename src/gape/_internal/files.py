@@ -18,6 +18,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from gape._internal.warnings import warn_caller
+
 #: Exceptions that reading a damaged ``.npz`` file raises: cut short, or with changed bits.
 NPZ_ERRORS = (
     zipfile.BadZipFile,
@@ -149,7 +151,6 @@ def file_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
     except Timeout:
         if not wait:
             raise
-        from gape._internal.validation import warn_caller  # imports PyTorch, and help pages import this module
 
         warn_caller(f"waiting for another process that works on {path.parent}, since it holds {path.name}")
         lock.acquire()

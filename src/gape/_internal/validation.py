@@ -1,12 +1,10 @@
-"""Convert and validate user input; errors quote the value, the expectation and its name. Warn at the caller's line."""
+"""Convert and validate user input; errors quote the value, the expectation and its name."""
 
 from __future__ import annotations
 
 import difflib
 import math
 import reprlib
-import sys
-import warnings
 from collections.abc import Iterable
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -201,13 +199,3 @@ def parse_setting(text: str, hint: Any, name: str) -> Any:
     except ValueError as error:
         kind = "a whole number" if hint is int else "a number"
         raise ValueError(f"{name} must be {kind}, got {text!r}") from error
-
-
-def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the innermost line outside this library, PyTorch and PyG."""
-    # Transforms are called by PyG, layers by PyTorch, locks by contextlib.
-    inside = ("gape", "torch", "torch_geometric", "contextlib")
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in inside:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)

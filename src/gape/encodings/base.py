@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from gape._internal.threads import map_threads
-from gape._internal.validation import check_at_least, check_one_of, finite_numbers, warn_caller, whole_number
+from gape._internal.validation import check_at_least, check_one_of, finite_numbers, whole_number
+from gape._internal.warnings import warn_caller
 from gape.encodings.pairs import Pairs
 from gape.graph.batching import Block, check_memory, dense_parts, offsets, scatter_pairs, scatter_rows
 from gape.graph.convert import as_graph

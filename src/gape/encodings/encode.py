@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gape._internal.validation import warn_caller
+from gape._internal.warnings import warn_caller
 from gape.encodings.base import Encoding
 from gape.encodings.gape import encode_relational
 from gape.encodings.pairs import Pairs

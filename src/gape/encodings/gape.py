@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gape._internal.validation import check_at_least, check_one_of, warn_caller
+from gape._internal.validation import check_at_least, check_one_of
+from gape._internal.warnings import warn_caller
 from gape.automaton import Automaton
 from gape.encodings.base import Encoding
 from gape.encodings.pairs import Pairs

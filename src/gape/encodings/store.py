@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.files import NPZ_ERRORS, cache_folder, replacing
-from gape._internal.validation import warn_caller
+from gape._internal.warnings import warn_caller
 from gape.encodings.base import Encoding
 from gape.encodings.pairs import Pairs
 from gape.graph.convert import as_graph

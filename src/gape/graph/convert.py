@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gape._internal.validation import as_tensor, check_batch, warn_caller, whole_number
+from gape._internal.validation import as_tensor, check_batch, whole_number
+from gape._internal.warnings import warn_caller
 from gape.graph.batching import members, offsets
 from gape.graph.graph import Graph
 from gape.graph.hetero import check_same_types, hetero_graph, is_hetero

@@ -29,7 +29,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from gape._internal.validation import warn_caller
+from gape._internal.warnings import warn_caller
 from gape.graph.adjacency import Adjacency
 
 MatrixName = Literal["adjacency", "random_walk", "random_walk_in", "symmetric", "laplacian", "normalized_laplacian"]

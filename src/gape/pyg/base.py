@@ -14,7 +14,7 @@ from torch_geometric.data import Batch, Data, Dataset, HeteroData
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from gape._internal.validation import warn_caller
+from gape._internal.warnings import warn_caller
 from gape.encodings import Encoding, Pairs, make
 from gape.encodings.gape import encode_relational
 from gape.graph.convert import as_graph

@@ -11,7 +11,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from gape._internal.validation import warn_caller
+from gape._internal.warnings import warn_caller
 
 #: Action if the equation has no solution.
 OnSingular = Literal["raise", "least_squares"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from gape.data.dataset import GraphDataset, Split, Task
 from gape.data.flat import Array, FlatGraphs
-from gape.data.raw_files import data_folder, find_file, missing_file
+from gape.data.raw_files import require_file
 
 FILES = ("brec/brec_pairs.tsv.xz",)
 #: Categories of pairs, in the order of the file.
@@ -53,10 +53,8 @@ class BREC:
 
     def build(self, data_dir: str | Path | None = None) -> GraphDataset:
         """Read the set from ``brec/brec_pairs.tsv.xz`` in the data folder."""
-        folder = data_folder(data_dir)
-        path = find_file(folder, FILES)
-        if path is None:
-            raise missing_file("brec", folder, FILES, "github.com/GraphPKU/BREC has the pairs as brec_v3.npy (MIT).")
+        advice = "github.com/GraphPKU/BREC has the pairs as brec_v3.npy (MIT)."
+        path = require_file("brec", data_dir, FILES, advice)
         with lzma.open(path, "rt", encoding="ascii") as file:
             header, *rows = (line.rstrip("\n").split("\t") for line in file)
         if header != _HEADER or any(len(row) != 3 or row[0] not in CATEGORIES for row in rows):

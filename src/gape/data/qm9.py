@@ -8,7 +8,7 @@ import numpy as np
 
 from gape.data.dataset import GraphDataset, Split, Task
 from gape.data.flat import FlatGraphs
-from gape.data.raw_files import data_folder, find_file, missing_file
+from gape.data.raw_files import require_file
 
 FILES = ("qm9-20k/qm9_20k.npz",)
 ATOM_TYPES = 10  # atomic numbers as categories: 0 is unused, hydrogen is 1, fluorine 9
@@ -43,10 +43,8 @@ class QM9:
 
     def build(self, data_dir: str | Path | None = None) -> GraphDataset:
         """Read the graphs from ``qm9-20k/qm9_20k.npz`` in the data folder."""
-        folder = data_folder(data_dir)
-        path = find_file(folder, FILES)
-        if path is None:
-            raise missing_file("qm9-20k", folder, FILES, "there is no download; PyG's QM9 holds the same molecules.")
+        advice = "there is no download; PyG's QM9 holds the same molecules."
+        path = require_file("qm9-20k", data_dir, FILES, advice)
         with np.load(path, allow_pickle=False) as file:
             graphs = FlatGraphs(
                 node_ptr=file["node_ptr"],

@@ -64,6 +64,15 @@ def missing_file(
     )
 
 
+def require_file(name: str, data_dir: str | Path | None, files: Sequence[str], download: str) -> Path:
+    """Return the file of a dataset that cannot be downloaded; see :func:`missing_file` for the error and arguments."""
+    folder = data_folder(data_dir)
+    path = find_file(folder, files)
+    if path is None:
+        raise missing_file(name, folder, files, download)
+    return path
+
+
 def pyg_folder(folder: Path | None) -> Path:
     """Return the root of PyG's raw and processed files: ``pyg`` in the data folder, else in the cache folder."""
     return (folder or cache_folder("data")) / "pyg"

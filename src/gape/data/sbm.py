@@ -1,9 +1,10 @@
 """PATTERN and CLUSTER: find a planted pattern, or the communities, of stochastic block models."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -45,17 +46,6 @@ def _join(graphs: list[Graph]) -> FlatGraphs:
     return FlatGraphs.from_edges(sizes, edges, y=np.concatenate(targets), x=np.concatenate(features)[:, None])
 
 
-def _check_source(source: str) -> None:
-    if source not in ("generate", "pyg"):
-        raise ValueError(f"source must be 'generate' or 'pyg' (the published file), got {source!r}")
-
-
-def _check_positive(**counts: int) -> None:
-    for name, count in counts.items():
-        if count < 1:
-            raise ValueError(f"{name} must be at least 1, got {count}")
-
-
 def _published(name: str, data_dir: str | Path | None, task: Task) -> GraphDataset:
     folder = data_folder(data_dir)
     try:
@@ -70,8 +60,39 @@ def _published(name: str, data_dir: str | Path | None, task: Task) -> GraphDatas
         ) from error
 
 
+class BlockModelGraphs(ABC):
+    """Base of PATTERN and CLUSTER: graphs that are generated, or read from the published file by PyG."""
+
+    source: Source
+    TASK: ClassVar[Task]
+
+    @property
+    @abstractmethod
+    def counts(self) -> tuple[int, int, int]:
+        """Numbers of graphs for training, validation and testing."""
+
+    @abstractmethod
+    def generate(self, show: bool) -> FlatGraphs:
+        """Generate the graphs of all three parts; with a progress bar if ``show``."""
+
+    def __post_init__(self) -> None:
+        for setting in ("train", "val", "test", "patterns"):
+            if getattr(self, setting, 1) < 1:
+                raise ValueError(f"{setting} must be at least 1, got {getattr(self, setting)}")
+        if self.source not in get_args(Source):
+            raise ValueError(f"source must be 'generate' or 'pyg' (the published file), got {self.source!r}")
+
+    def build(self, data_dir: str | Path | None = None, *, cache: bool = True, show: bool = True) -> GraphDataset:
+        """Generate the graphs or read them from the cache; with ``source="pyg"``, load the published file."""
+        if self.source == "pyg":
+            return _published(self.TASK.name.upper(), data_dir, self.TASK)
+        make = partial(self.generate, show)
+        graphs = cached(self, make) if cache else make()
+        return GraphDataset(graphs, self.TASK, [Split.contiguous(*self.counts)], f"generated: {self!r}")
+
+
 @dataclass(frozen=True)
-class Pattern:
+class Pattern(BlockModelGraphs):
     """Find the nodes of a planted pattern (Dwivedi et al. 2020).
 
     There are 100 patterns, each a random graph (edge probability 0.5) of 5 to 34 nodes with its own features. A graph
@@ -99,23 +120,11 @@ class Pattern:
 
     TASK: ClassVar[Task] = Task("pattern", level="node", metric="macro-recall", num_classes=2, node_categories=(3,))
 
-    def __post_init__(self) -> None:
-        _check_positive(train=self.train, val=self.val, test=self.test, patterns=self.patterns)
-        _check_source(self.source)
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        return self.patterns * self.train, self.patterns * self.val, self.patterns * self.test
 
-    def build(self, data_dir: str | Path | None = None, *, cache: bool = True, show: bool = True) -> GraphDataset:
-        """Generate the graphs or read them from the cache; with ``source="pyg"``, load the published file."""
-        if self.source == "pyg":
-            return _published("PATTERN", data_dir, self.TASK)
-
-        def make() -> FlatGraphs:
-            return self._generate(show)
-
-        graphs = cached(self, make) if cache else make()
-        split = Split.contiguous(*(self.patterns * part for part in (self.train, self.val, self.test)))
-        return GraphDataset(graphs, self.TASK, [split], f"generated: {self!r}")
-
-    def _generate(self, show: bool) -> FlatGraphs:
+    def generate(self, show: bool) -> FlatGraphs:
         generator = np.random.default_rng([self.seed, 0x9A7])
         probability = np.full((6, 6), 0.35)
         np.fill_diagonal(probability, 0.5)
@@ -146,7 +155,7 @@ def _pattern_graph(generator: np.random.Generator, probability: Array, inner: Ar
 
 
 @dataclass(frozen=True)
-class Cluster:
+class Cluster(BlockModelGraphs):
     """Find the community of each node, out of six of which one member each is known (Dwivedi et al. 2020).
 
     The communities have 5 to 34 nodes and edge probability 0.55 inside and 0.25 between; nodes are shuffled. One random
@@ -171,27 +180,15 @@ class Cluster:
 
     TASK: ClassVar[Task] = Task("cluster", level="node", metric="macro-recall", num_classes=6, node_categories=(7,))
 
-    def __post_init__(self) -> None:
-        _check_positive(train=self.train, val=self.val, test=self.test)
-        _check_source(self.source)
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        return self.train, self.val, self.test
 
-    def build(self, data_dir: str | Path | None = None, *, cache: bool = True, show: bool = True) -> GraphDataset:
-        """Generate the graphs or read them from the cache; with ``source="pyg"``, load the published file."""
-        if self.source == "pyg":
-            return _published("CLUSTER", data_dir, self.TASK)
-
-        def make() -> FlatGraphs:
-            return self._generate(show)
-
-        graphs = cached(self, make) if cache else make()
-        split = Split.contiguous(self.train, self.val, self.test)
-        return GraphDataset(graphs, self.TASK, [split], f"generated: {self!r}")
-
-    def _generate(self, show: bool) -> FlatGraphs:
+    def generate(self, show: bool) -> FlatGraphs:
         generator = np.random.default_rng([self.seed, 0xC1])
         probability = np.full((6, 6), 0.25)
         np.fill_diagonal(probability, 0.55)
-        total = self.train + self.val + self.test
+        total = sum(self.counts)
         drawn = []
         with progress("CLUSTER: drawing graphs", total=total, show=show) as advance:
             for _ in range(total):

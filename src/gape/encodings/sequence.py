@@ -32,8 +32,8 @@ class SequenceEncoding(NodeEncoding):
 
     @property
     def depends_on_length(self) -> bool:
-        """True if the encoding of a position changes with the length of its sequence."""
-        return False
+        """True if the encoding of a position changes with the length of its sequence: ``length`` is None."""
+        return getattr(self, "length", 0) is None
 
     def rows(self, graph: Graph) -> Tensor:
         if not self.depends_on_length:
@@ -109,13 +109,7 @@ class SequenceLaplacian(SequenceEncoding):
         super().__post_init__()
         check_at_least(1, vectors=self.vectors)
         check_one_of(get_args(Shape), shape=self.shape)
-        check_one_of(get_args(LaplacianName), laplacian=self.laplacian)
-        if self.length is not None:
-            check_at_least(3, length=self.length)
-
-    @property
-    def depends_on_length(self) -> bool:
-        return self.length is None
+        _check_laplacian(self.laplacian, self.length)
 
     def table(self, positions: int) -> Tensor:
         return _eigenpairs(self.shape, self.laplacian, self.length, positions, self.vectors + 1)[1][:, 1:]
@@ -148,13 +142,7 @@ class CycleSpectrum(SequenceEncoding):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(1, pairs=self.pairs)
-        check_one_of(get_args(LaplacianName), laplacian=self.laplacian)
-        if self.length is not None:
-            check_at_least(3, length=self.length)
-
-    @property
-    def depends_on_length(self) -> bool:
-        return self.length is None
+        _check_laplacian(self.laplacian, self.length)
 
     def table(self, positions: int) -> Tensor:
         values, vectors = _eigenpairs("cycle", self.laplacian, self.length, positions, self.pairs)
@@ -190,10 +178,6 @@ class PathRandomWalk(SequenceEncoding):
         if self.length is not None:
             check_at_least(1, length=self.length)
 
-    @property
-    def depends_on_length(self) -> bool:
-        return self.length is None
-
     def table(self, positions: int) -> Tensor:
         nodes = _nodes("path", self.length, positions)
         if nodes < 2:
@@ -225,6 +209,12 @@ def sequence_graph(shape: Shape, nodes: int, *, directed: bool = False) -> Graph
 
 
 # ---------------------------------------------------------------------- eigenpairs in closed form
+
+
+def _check_laplacian(laplacian: LaplacianName, length: int | None) -> None:
+    check_one_of(get_args(LaplacianName), laplacian=laplacian)
+    if length is not None:
+        check_at_least(3, length=length)
 
 
 def _nodes(shape: Shape, length: int | None, positions: int) -> int:

@@ -200,8 +200,8 @@ def _gap(first: torch.Tensor, second: torch.Tensor) -> float:
 
 def _adjacency_pairs(graph: Graph) -> Iterable[tuple[Array, Array]]:
     matrices: dict[int, Array] = {}
-    for group in invariants.by_size(graph, invariants.BLOCK_ELEMENTS):
-        matrices |= dict(zip(group.numbers.tolist(), group.matrices, strict=True))
+    for block in invariants.adjacency_blocks(graph, invariants.BLOCK_ELEMENTS):
+        matrices |= dict(zip(block.graphs.tolist(), block.matrices.numpy(), strict=True))
     return ((matrices[i], matrices[i + 1]) for i in range(0, graph.num_graphs, 2))
 
 

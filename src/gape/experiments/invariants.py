@@ -14,8 +14,7 @@ graphs undistinguished, with a probability below 2⁻⁴⁰ per pair of colours.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,9 @@ import torch
 from torch import Tensor
 
 from gape._internal.threads import map_threads
+from gape.graph.batching import Block, blocks
 from gape.graph.graph import Graph
+from gape.graph.walk_matrix import WalkMatrix
 from gape.linalg.elimination import eliminate
 from gape.linalg.hops import hop_distances
 from gape.linalg.selected_inverse import PRIME, ModularArithmetic, SparseMatrices, modular_inverse, selected_inverse
@@ -42,32 +43,10 @@ BLOCK_ELEMENTS = 1 << 20
 ATTEMPTS = 8
 
 
-@dataclass(frozen=True, eq=False)
-class EqualSizes:
-    """Graphs of a batch with the same number of nodes.
-
-    Args:
-        numbers: ``[B]``, their numbers in the batch.
-        matrices: ``[B, n, n]``, adjacency matrices.
-    """
-
-    numbers: Array
-    matrices: Array
-
-
-def by_size(graph: Graph, elements: int) -> Iterator[EqualSizes]:
-    """Yield the graphs of a batch by size, with matrices of about ``elements`` entries together."""
-    sizes, index = graph.sizes.numpy(), graph.edge_index.numpy()
-    batch, starts = graph.batch.numpy(), graph.ptr.numpy()
-    for n in np.unique(sizes):
-        some = np.flatnonzero(sizes == n)
-        for numbers in np.array_split(some, -(-len(some) * n * n // elements)):
-            place = np.full(len(sizes), -1)
-            place[numbers] = np.arange(len(numbers))
-            source, target = index[:, place[batch[index[0]]] >= 0]
-            matrices = np.zeros((len(numbers), n, n), np.int64)
-            matrices[place[batch[source]], source - starts[batch[source]], target - starts[batch[source]]] = 1
-            yield EqualSizes(numbers, matrices)
+def adjacency_blocks(graph: Graph, elements: int) -> list[Block]:
+    """Return adjacency matrices of 0 and 1, graphs of the same size together, about ``elements`` entries at a time."""
+    found = blocks(WalkMatrix("adjacency", graph.adjacency), dtype=torch.int64, entries=elements)
+    return [Block(block.graphs, block.nodes, (block.matrices != 0).long()) for block in found]
 
 
 def degrees(graph: Graph) -> Multisets:
@@ -100,24 +79,24 @@ def random_walks(graph: Graph, length: int = 20) -> Multisets:
             total = (total + coefficient * power.diagonal().astype(np.int64)) % PRIME
         return total
 
-    groups = list(by_size(graph, BLOCK_ELEMENTS))
-    return _collect(groups, [torch.from_numpy(np.stack([*map(hashed, group.matrices)])) for group in groups])
+    found = adjacency_blocks(graph, BLOCK_ELEMENTS)
+    return _collect(found, [torch.from_numpy(np.stack([*map(hashed, block.matrices.numpy())])) for block in found])
 
 
 def walks(graph: Graph) -> dict[str, Multisets]:
     """Walks of all lengths: into each node ("node"), back to it ("closed"), between all pairs of nodes ("pair")."""
 
-    def invert(group: EqualSizes) -> Tensor:
-        matrices = torch.from_numpy(group.matrices).to(torch.float64)
+    def invert(block: Block) -> Tensor:
+        matrices = block.matrices.to(torch.float64)
         identity = torch.eye(matrices.shape[1], dtype=torch.float64)
         return _with_random_numbers(lambda x: modular_inverse(identity - x * matrices), 1)
 
-    groups = list(by_size(graph, BLOCK_ELEMENTS))
-    inverses = map_threads(invert, groups)
+    found = adjacency_blocks(graph, BLOCK_ELEMENTS)
+    inverses = map_threads(invert, found)
     return {
-        "node": _collect(groups, [inverse.sum(1) % PRIME for inverse in inverses]),
-        "closed": _collect(groups, [inverse.diagonal(dim1=1, dim2=2) for inverse in inverses]),
-        "pair": _collect(groups, [inverse.flatten(1) for inverse in inverses]),
+        "node": _collect(found, [inverse.sum(1) % PRIME for inverse in inverses]),
+        "closed": _collect(found, [inverse.diagonal(dim1=1, dim2=2) for inverse in inverses]),
+        "pair": _collect(found, [inverse.flatten(1) for inverse in inverses]),
     }
 
 
@@ -129,17 +108,17 @@ def rooted_walks(graph: Graph, layers: int) -> Multisets:
     """
     numbers = (layers + 1) * (layers + 2)
 
-    def solve(group: EqualSizes) -> Tensor:
-        return _with_random_numbers(lambda drawn: _rooted(group, layers, drawn), numbers)
+    def solve(block: Block) -> Tensor:
+        return _with_random_numbers(lambda drawn: _rooted(block.matrices, layers, drawn), numbers)
 
-    groups = list(by_size(graph, BLOCK_ELEMENTS // 64))
-    return _collect(groups, map_threads(solve, groups))
+    found = adjacency_blocks(graph, BLOCK_ELEMENTS // 64)
+    return _collect(found, map_threads(solve, found))
 
 
-def _rooted(group: EqualSizes, layers: int, drawn: Tensor) -> Tensor:
-    """``[B, n]``: one number per root."""
-    modular, (graphs, n, _) = ModularArithmetic(), group.matrices.shape
-    of, source, target = np.nonzero(group.matrices)
+def _rooted(adjacency: Tensor, layers: int, drawn: Tensor) -> Tensor:
+    """``[B, n]``, one number per root, from ``[B, n, n]``."""
+    modular, (graphs, n, _) = ModularArithmetic(), adjacency.shape
+    of, source, target = np.nonzero(adjacency.numpy())
     index, sizes = np.stack([of * n + source, of * n + target]), np.full(graphs, n)
     distance = hop_distances(index, sizes, unreachable=layers + 2).astype(np.int64)
     # Label of node v for root u in row v; nodes without a path have a label of their own, of weight 0.
@@ -152,7 +131,7 @@ def _rooted(group: EqualSizes, layers: int, drawn: Tensor) -> Tensor:
     schedule = eliminate(index, sizes).schedule(0, graphs)
     label = label[schedule.nodes]
     row, column = schedule.nodes[schedule.target], schedule.nodes[schedule.pivot]
-    present = torch.from_numpy(group.matrices).reshape(graphs * n, n)[row, column % n]
+    present = adjacency.reshape(graphs * n, n)[row, column % n]
     code = label[schedule.target] * (layers + 2) + label[schedule.pivot]
     ones = torch.ones(graphs * n, n, dtype=torch.float64)
     matrices = SparseMatrices(ones, -steps[code] * present.unsqueeze(1))
@@ -172,12 +151,12 @@ def _with_random_numbers(compute: Callable[[Tensor], Tensor], count: int) -> Ten
     raise ArithmeticError(f"a pivot vanished for each of {ATTEMPTS} random draws, which is as good as impossible")
 
 
-def _collect(groups: list[EqualSizes], values: list[Tensor]) -> Multisets:
-    """Multisets in the order of the batch from ``[B, …]`` of each group."""
+def _collect(computed: list[Block], values: list[Tensor]) -> Multisets:
+    """Multisets in the order of the batch from ``[B, …]`` of each block."""
     found = {
         number: np.sort(row)
-        for group, rows in zip(groups, values, strict=True)
-        for number, row in zip(group.numbers.tolist(), rows.numpy(), strict=True)
+        for block, rows in zip(computed, values, strict=True)
+        for number, row in zip(block.graphs.tolist(), rows.numpy(), strict=True)
     }
     return [found[number] for number in range(len(found))]
 

@@ -305,6 +305,17 @@ class Projection(Solver):
         return found if self.scale is None else found * self.scale
 
 
+def check_nodes(solver: str, max_nodes: int, adjacency: Adjacency, *, bytes_per_entry: int) -> int:
+    """Return the size of the largest graph; raise if it is larger than a solver with dense matrices is set to."""
+    largest = int(adjacency.sizes.max())
+    if largest > max_nodes:
+        raise ValueError(
+            f"a graph has {largest} nodes; {solver} is set to at most {max_nodes} (it needs "
+            f"{largest**2 * bytes_per_entry / 1e9:.1f} GB for it); raise max_nodes, or use Krylov or Series"
+        )
+    return largest
+
+
 def whole_space_coordinates(vectors: Tensor, equation: Equation, scale: Tensor | None) -> Tensor:
     """Label indicators in a complete basis: ``[graphs, 1, J, labels]`` from ``vectors`` ``[graphs, 1, J, n_max]``."""
     return indicator_coordinates(vectors, equation.indicator, equation.adjacency, scale)

@@ -12,7 +12,7 @@ import torch
 from gape._internal.validation import positive
 from gape.solvers.base import Result, Solver
 from gape.solvers.equation import Equation
-from gape.solvers.projection import Projection, whole_space_coordinates
+from gape.solvers.projection import Projection, check_nodes, whole_space_coordinates
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,7 @@ class Schur(Solver):
 
     def projection(self, equation: Equation) -> Projection:
         walk, adjacency = equation.walk, equation.adjacency
-        largest = int(adjacency.sizes.max())
-        if largest > self.max_nodes:
-            raise ValueError(
-                f"a graph has {largest} nodes; Schur is set to at most {self.max_nodes} (it needs "
-                f"{largest**2 * 48 / 1e9:.1f} GB for it); raise max_nodes, or use Krylov or Series"
-            )
+        largest = check_nodes(self.name, self.max_nodes, adjacency, bytes_per_entry=48)
         dense = walk.dense().detach().mT.cpu().numpy()
         upper = np.zeros(dense.shape, dtype=np.complex128)
         vectors = np.zeros(dense.shape, dtype=np.complex128)

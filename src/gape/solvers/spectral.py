@@ -14,7 +14,7 @@ from gape.automaton import Automaton
 from gape.solvers.base import Result, Solver
 from gape.solvers.certificate import DIRECT_TOLERANCE, SINGULAR_GAP
 from gape.solvers.equation import Equation
-from gape.solvers.projection import Projection, whole_space_coordinates
+from gape.solvers.projection import Projection, check_nodes, whole_space_coordinates
 from gape.solvers.schur_form import SchurForm
 
 
@@ -40,12 +40,7 @@ class Spectral(Solver):
     def projection(self, equation: Equation) -> Projection:
         self.check(equation)
         walk, adjacency = equation.walk, equation.adjacency
-        largest = int(adjacency.sizes.max())
-        if largest > self.max_nodes:
-            raise ValueError(
-                f"a graph has {largest} nodes; Spectral is set to at most {self.max_nodes} (it needs "
-                f"{largest**2 * 16 / 1e9:.1f} GB for it); raise max_nodes, or use Krylov or Series"
-            )
+        check_nodes(self.name, self.max_nodes, adjacency, bytes_per_entry=16)
         dense, scale = walk.dense().detach(), None
         if not walk.symmetric:
             assert walk.similarity is not None

@@ -6,9 +6,9 @@ import hashlib
 import math
 import os
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -28,25 +28,13 @@ from gape._internal.validation import (
 DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
-T = TypeVar("T")
+class _TrackedField:
+    """Field that re-applies cast and mask on every read, so that optimiser steps stay visible.
 
-
-def tracked_fields(*names: str) -> Callable[[type[T]], type[T]]:
-    """Make fields of a dataclass re-apply cast and mask on every read, so that optimiser steps stay visible.
-
-    A tensor that requires gradients is kept as it was set and passed through the object's method
-    ``_fit(name, tensor)`` at every read, also after it was frozen. Other tensors are read as they were set.
+    A tensor that requires gradients is kept as it was set and passed through ``Automaton._fit`` at every read, also
+    after it was frozen. Other tensors are read as they were set.
     """
 
-    def attach(kind: type[T]) -> type[T]:
-        for name in names:
-            setattr(kind, name, _TrackedField(name))
-        return kind
-
-    return attach
-
-
-class _TrackedField:
     def __init__(self, name: str) -> None:
         self._name, self._mark = name, f"_tracked_{name}"
 
@@ -62,7 +50,6 @@ class _TrackedField:
         vars(instance)[self._mark] = isinstance(given, Tensor) and given.requires_grad
 
 
-@tracked_fields("initial", "transition", "final")
 @dataclass(frozen=True, eq=False, repr=False)
 class Automaton:
     r"""A weighted graph-walking automaton over node labels ``0 … m-1`` (Definition 2 of the paper).
@@ -409,6 +396,11 @@ class Automaton:
             torch.full((1, 1), beta, dtype=torch.float64),
             made_by=f"katz({beta})",
         )
+
+
+# Not in the class, where a dataclass takes a descriptor for a default value.
+for _field in ("initial", "transition", "final"):
+    setattr(Automaton, _field, _TrackedField(_field))
 
 
 def _weights(value: Any, name: str) -> Tensor:

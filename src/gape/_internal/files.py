@@ -151,7 +151,6 @@ def file_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
     except Timeout:
         if not wait:
             raise
-
         warn_caller(f"waiting for another process that works on {path.parent}, since it holds {path.name}")
         lock.acquire()
     try:

@@ -128,6 +128,24 @@ def test_a_list_of_heterogeneous_graphs_is_encoded_together_and_alone_alike():
     rows = torch.split(encoding(batch), [12, 12, 12])
     for data, together in zip(graphs, rows, strict=True):
         torch.testing.assert_close(together, torch.cat(list(gape.encode(data, "gape", states=4).values())))
+    for name in ("gape", "rw"):
+        for data, together in zip(graphs, gape.encode(graphs, name), strict=True):
+            alone = gape.encode(data, name)
+            assert together.keys() == alone.keys()
+            assert all(torch.equal(together[key], alone[key]) for key in alone)
+    other = shop()
+    del other[SHOP[0]]
+    with pytest.raises(ValueError, match="graph 1 has the node types and relations"):
+        gape.encode([graphs[0], other], "gape")
+
+
+def test_heterogeneous_graphs_have_no_silent_traps_of_their_own():
+    data = shop()  # every edge leads to a later type: no walk returns
+    data[SHOP[0]].weight = torch.ones(data[SHOP[0]].num_edges)
+    with pytest.warns(UserWarning, match="all values of RandomWalk .* are 0: if each edge stands for both"):
+        gape.encode(data, "rw")
+    with pytest.warns(UserWarning, match="has 'weight', which is not read"):
+        gape.encode(data, "gape")
 
 
 def test_encodings_are_appended_to_x_and_others_see_one_graph():

@@ -17,12 +17,12 @@ from gape.encodings.registry import make
 from gape.encodings.store import Store
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
-from gape.graph.hetero import is_hetero
+from gape.graph.hetero import check_same_types, is_hetero
 
 
 def encode(
     graphs: Any, encoding: Encoding | str = "gape", *, store: Store | str | Path | None = None, **settings: Any
-) -> Tensor | Pairs | list[Tensor] | dict[str, Tensor]:
+) -> Tensor | Pairs | list[Tensor] | dict[str, Tensor] | list[dict[str, Tensor]]:
     """Compute position encodings of a graph, a batch or a dataset.
 
     Args:
@@ -40,7 +40,8 @@ def encode(
         ``[n, n, …]`` for encodings of pairs. A batch in a collection counts as its graphs. All graphs are encoded
         together, and the tensors are views of one.
 
-        For a PyG ``HeteroData``, a dict with one tensor per node type; see :class:`gape.encodings.RelationalGAPE`.
+        For a PyG ``HeteroData``, a dict with one tensor per node type, and a list of dicts for a list of them; see
+        :class:`gape.encodings.RelationalGAPE`.
 
     Example:
         >>> path = Graph.from_edges([(0, 1), (1, 2)], undirected=True)
@@ -59,10 +60,14 @@ def encode(
         raise ValueError(
             f"settings {sorted(settings)} go with a name, but encoding is {encoding!r}; set them there, or pass a name"
         )
-    if is_hetero(graphs):
+    several = isinstance(graphs, list | tuple) and len(graphs) > 0 and all(map(is_hetero, graphs))
+    if several or is_hetero(graphs):
         if store is not None:
             raise ValueError("heterogeneous graphs are not cached; leave store out")
-        return encode_relational(graphs, encoding)
+        if not several:
+            return encode_relational(graphs, encoding)
+        check_same_types(graphs)
+        return [encode_relational(data, encoding) for data in graphs]
     batch = as_graph(graphs)
     result = encoding.compute(batch) if store is None else _open(store).find(batch, encoding)
     values = result.values if isinstance(result, Pairs) else result

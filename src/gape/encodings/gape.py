@@ -328,6 +328,7 @@ def encode_relational(data: Any, encoding: Encoding, *, reverse: bool = False) -
     found = encoding.compute(graph)
     if isinstance(found, Pairs):
         raise ValueError(f"{encoding!r} encodes pairs of nodes; heterogeneous graphs get encodings of nodes")
+    encoding.warn_if_uninformative(found, graph)
     sizes = node_counts(data)
     return dict(zip(sizes, torch.split(found, list(sizes.values())), strict=True))
 

@@ -16,7 +16,7 @@ from gape._internal.warnings import warn_caller
 from gape.graph.batching import members, offsets
 from gape.graph.graph import Graph
 from gape.graph.hetero import check_same_types, hetero_graph, is_hetero
-from gape.graph.validate import as_integers, flat_weight, infer_num_nodes
+from gape.graph.validate import as_integers, edge_weight_of, flat_weight, infer_num_nodes
 
 # Attributes with one row per node in a PyG dataset.
 NODE_ATTRIBUTES = ("x", "feat", "pos", "z", "batch", "n_id")
@@ -176,9 +176,7 @@ def _from_pyg(data: Any) -> Graph:
     num_nodes = data.num_nodes
     if num_nodes is None:
         raise ValueError(f"{data!r} does not say how many nodes it has; set num_nodes")
-    ptr, batch, weight = getattr(data, "ptr", None), getattr(data, "batch", None), getattr(data, "edge_weight", None)
-    if weight is None and getattr(data, "weight", None) is not None:
-        _warn_unused_weight()
+    ptr, batch = getattr(data, "ptr", None), getattr(data, "batch", None)
     if ptr is None and batch is not None:
         batch = as_tensor(batch, "batch")
         check_batch(batch)
@@ -186,14 +184,8 @@ def _from_pyg(data: Any) -> Graph:
     return Graph(
         data.edge_index,
         int(num_nodes),
-        edge_weight=flat_weight(weight),
+        edge_weight=edge_weight_of(data),
         ptr=ptr,  # type: ignore[arg-type]  # None is one graph
-    )
-
-
-def _warn_unused_weight() -> None:
-    warn_caller(
-        "the PyG data has 'weight', which is not read: all edges count 1; set data.edge_weight = data.weight to use it"
     )
 
 
@@ -204,9 +196,7 @@ def _from_collated(dataset: Any) -> Graph:
         return _from_pyg(data)
     if "edge_index" not in slices:
         raise ValueError(f"the dataset {dataset!r} has no edge_index")
-    index, weight = as_tensor(data.edge_index, "edge_index"), flat_weight(getattr(data, "edge_weight", None))
-    if weight is None and "weight" in slices:
-        _warn_unused_weight()
+    index, weight = as_tensor(data.edge_index, "edge_index"), edge_weight_of(data)
     edge_ptr = torch.as_tensor(slices["edge_index"]).to(index.device)
     sizes = _collated_sizes(data, slices, len(edge_ptr) - 1).to(index.device)
     if dataset._indices is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from gape.graph.batching import offsets
 from gape.graph.graph import Graph
-from gape.graph.validate import as_integers, flat_weight
+from gape.graph.validate import as_integers, edge_weight_of
 
 
 def is_hetero(source: Any) -> bool:
@@ -50,7 +51,7 @@ def hetero_graph(data: Any, *, reverse: bool = False) -> Graph:
             raise ValueError(f"the relation {relation!r} has no edge_index; give it one of shape [2, 0] if it is empty")
         index = as_integers(store.edge_index, f"edge_index of {relation!r}")
         _check_ends(relation, index, sizes)
-        weight = flat_weight(getattr(store, "edge_weight", None))
+        weight = edge_weight_of(store)
         index = index + torch.tensor([[start[relation[0]]], [start[relation[-1]]]], device=index.device)
         for turned in (False, True)[: 1 + reverse]:
             edges.append(index.flip(0) if turned else index)
@@ -97,7 +98,7 @@ def _check_ends(relation: tuple[str, str, str], index: Tensor, sizes: dict[str, 
             raise ValueError(f"the relation {relation!r} has node {worst} of {name!r}, which has {size} nodes")
 
 
-def check_same_types(items: list[Any]) -> None:
+def check_same_types(items: Sequence[Any]) -> None:
     """Raise if heterogeneous graphs differ in their types, whose numbers would then mean different things."""
     hetero = [(i, item.metadata()) for i, item in enumerate(items) if is_hetero(item)]
     for i, types in hetero[1:]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.threads import map_threads
-from gape._internal.validation import as_tensor
+from gape._internal.validation import as_tensor, warn_caller
 
 if TYPE_CHECKING:
     from gape.graph.graph import Graph
@@ -149,6 +149,17 @@ def sorted_unique(graphs: Any, num_graphs: int) -> Tensor:
 def _shown(values: Tensor) -> str:
     listed = values.flatten().tolist()
     return str(listed) if len(listed) <= 8 else f"{listed[:4]} … {listed[-2:]} ({len(listed)} entries)"
+
+
+def edge_weight_of(data: Any) -> Tensor | None:
+    """Return PyG's ``edge_weight`` as a row, ``None`` if there is none; warn about ``weight``, which is not read."""
+    weight = getattr(data, "edge_weight", None)
+    if weight is None and getattr(data, "weight", None) is not None:
+        warn_caller(
+            "the PyG data has 'weight', which is not read: all edges count 1; set data.edge_weight = data.weight to "
+            "use it"
+        )
+    return flat_weight(weight)
 
 
 def flat_weight(weight: Any) -> Tensor | None:

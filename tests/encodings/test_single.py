@@ -40,6 +40,10 @@ CASES = [
     ("gape", {"damping": 0.9, "relative": True, "initial": "orthogonal"}),
     ("gape", {"damping": 0.0}),
     ("gape-star", {"damping": 0.01}),
+    ("svd", {"rank": 3}),
+    ("svd", {"rank": 20}),
+    ("magnetic", {}),
+    *((name, {}) for name in ("walk-profile", "heat", "electrostatic", "communicability", "pprp", "gape-rooted")),
 ]
 
 
@@ -51,7 +55,7 @@ def alone_and_in_a_list(encode, graph):
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize(("name", "settings"), CASES)
 def test_a_graph_alone_gets_what_it_gets_in_a_list(name, settings, graph):
-    if name in ("lape", "sa"):
+    if name in ("lape", "sa", "heat", "electrostatic"):
         settings = {**settings, "symmetrize": True}
     alone, listed = alone_and_in_a_list(encoding(name, **settings), GRAPHS[graph])
     torch.testing.assert_close(alone, listed, rtol=1e-9, atol=1e-9, equal_nan=True)
@@ -75,7 +79,7 @@ def test_trivial_vectors_of_a_graph_in_pieces_are_those_of_the_pieces():
     assert ((vectors != 0).sum(0)[:5] <= 5).all()
 
 
-@pytest.mark.parametrize("name", ["lape", "sa", "rw", "gape"])
+@pytest.mark.parametrize("name", ["lape", "sa", "rw", "gape", "svd"])
 def test_molecules_alone_get_what_they_get_in_a_list(name, real_data):
     from gape.data import load
 

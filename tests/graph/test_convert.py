@@ -341,7 +341,7 @@ def test_a_graph_is_itself():
         ([nx.path_graph(2), [0, 1, 2]], "graph 1 of 2: got a list of numbers that starts with 0"),
         ([nx.path_graph(2), 7], "graph 1 of 2: cannot read a graph from the int 7"),
         ([nx.path_graph(2), np.zeros((3, 3))], r"graph 1 of 2: .*float64 \[3, 3\]"),
-        ("graph.csv", "cannot read a graph from the str 'graph.csv'"),
+        ("graph.csv", "cannot read a graph from the str 'graph.csv'.*for a file: gape.io.read_graphs"),
         (b"graph", "cannot read a graph from the bytes b'graph'"),
         ({"edge_index": [[0], [1]]}, "cannot read a graph from the dict"),
         (None, "cannot read a graph from the NoneType None"),

@@ -14,7 +14,7 @@ from gape._internal.validation import check_at_least
 from gape.encodings.base import NodeEncoding
 from gape.graph.batching import blocks, check_memory, scatter_rows
 from gape.graph.graph import Graph
-from gape.linalg.eigenpairs import fix_signs
+from gape.linalg.eigenpairs import canonical_basis, fix_signs
 from gape.linalg.lanczos import sparse_singular_vectors
 
 # Largest graph for a dense decomposition, and the largest share of the singular vectors for a sparse one.
@@ -29,8 +29,9 @@ class SingularVectors(NodeEncoding):
     A ≈ UΣVᵀ, and a node's row is [U√Σ, V√Σ]: how it appears as a source and as a target of edges, so the products of
     both give back A. The encoding of the edge-augmented graph transformer (EGT), for directed graphs too. Signs follow
     :func:`gape.encodings.fix_signs` on U. For a multiple singular value, as bipartite undirected graphs have, any basis
-    of its space is valid, and the one returned depends on the order of the nodes. Graphs of up to 512 nodes are
-    decomposed densely, larger ones by Lanczos's method with fixed start vectors.
+    of its space is valid; the one returned depends on the order of the nodes, but on no other graph: up to 512 nodes it
+    is that of :func:`gape.linalg.eigenpairs.canonical_basis` for U. Graphs of up to 512 nodes are decomposed densely,
+    larger ones by Lanczos's method with fixed start vectors.
 
     Args:
         rank: number of singular values r; columns beyond the rank of A are zero.
@@ -73,7 +74,10 @@ class SingularVectors(NodeEncoding):
         check_memory(self.memory, 10 * 8 * largest**2, what, "lower rank to a third of the nodes, or raise memory")
         for block in blocks(graph.walk("adjacency")):
             left, values, right = torch.linalg.svd(block.matrices)
-            scatter_rows(out, block, self._scaled(left, values, right.mT))
+            chosen = _canonical(left, values, self.rank)
+            # Both sides turn alike, so that their products stay.
+            right = right.mT if chosen is left else right.mT @ (left.mT @ chosen)
+            scatter_rows(out, block, self._scaled(chosen, values, right))
         return out
 
     def _scaled(self, left: Tensor, values: Tensor, right: Tensor) -> Tensor:
@@ -85,6 +89,13 @@ class SingularVectors(NodeEncoding):
         sign = torch.where((fixed * left).sum(1, keepdim=True) < 0, -1.0, 1.0)
         missing = (0, self.rank - values.shape[1])
         return torch.cat([torch.nn.functional.pad(each * root, missing) for each in (fixed, right * sign)], -1)
+
+
+def _canonical(left: Tensor, values: Tensor, rank: int) -> Tensor:
+    """Choose the bases of multiple singular values among the first ``rank``; ``left`` itself if there are none."""
+    basis, falling = left.cpu().numpy(), values.cpu().numpy()
+    found = canonical_basis(-falling, basis, falling[:, 0], slice(0, rank))
+    return left if found is basis else torch.from_numpy(found).to(left.device)
 
 
 def _split(graph: Graph, alone: Tensor) -> list[Graph]:

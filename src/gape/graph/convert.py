@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import reprlib
 from collections.abc import Sequence
 from numbers import Real
@@ -70,10 +71,11 @@ def as_graph(source: Any) -> Graph:
     # Any other dataset, but not a mapping such as a dict of tensors or PyG's HeteroData.
     if _has(source, "__getitem__", "__len__") and not _has(source, "keys") and not isinstance(source, str | bytes):
         return _from_many(source)
+    hint = "; for a file: gape.io.read_graphs(path).graph" if isinstance(source, str | os.PathLike) else ""
     raise ValueError(
         f"cannot read a graph from the {type(source).__name__} {reprlib.repr(source)}; expected a gape.Graph, "
         "PyG Data, Batch or dataset, a NetworkX graph, a SciPy sparse matrix, an edge array [2, edges], a DGL "
-        "graph, or a list of these"
+        f"graph, or a list of these{hint}"
     )
 
 

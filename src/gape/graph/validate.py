@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from gape._internal.threads import map_threads
-from gape._internal.validation import as_tensor, warn_caller
+from gape._internal.validation import as_tensor
+from gape._internal.warnings import warn_caller
 
 if TYPE_CHECKING:
     from gape.graph.graph import Graph

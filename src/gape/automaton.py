@@ -218,6 +218,8 @@ class Automaton:
                 f"the weights are {_name(self.dtype)} and cannot become {_name(dtype)}: dtype must be one of "
                 f"{', '.join(map(_name, allowed))}, got {_name(dtype)}"
             )
+        if dtype in (None, self.dtype) and (device is None or torch.device(device) == self.initial.device):
+            return self
         return Automaton(
             initial=self.initial.to(device=device, dtype=dtype),
             transition=self.transition.to(device=device, dtype=dtype),

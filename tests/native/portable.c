@@ -4,6 +4,7 @@
 
 #define GAPE_VARIANT portable
 #include "krylov.c"
+#include "returns.c"
 #include "scan.c"
 #include "series.c"
 
@@ -95,5 +96,10 @@ int main(void)
     }
     gape_radius_portable(&b, 0, GRAPHS, NULL, 24, 1e-13, radius);
     print("radius", radius, GRAPHS);
+
+    enum { LENGTH = 5, BABY = 2 };
+    double returns[24 * LENGTH] = {0};
+    gape_returns_portable(&b, 0, GRAPHS, LENGTH, BABY, returns, 0, sorted);
+    print("returns", returns, 24 * LENGTH);
     return 0;
 }

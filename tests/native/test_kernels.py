@@ -8,6 +8,8 @@ import torch
 
 import gape
 from gape import native
+from gape.encodings import RandomWalk
+from gape.encodings.random_walk import return_probabilities
 from gape.graph.labels import RandomLabels
 from gape.graph.small_graphs import scan
 from gape.graph.spectral_radius import unit_radius
@@ -291,3 +293,57 @@ def test_edges_out_of_place_are_found(edges, message):
     else:
         with pytest.raises(ValueError, match=message):
             gape.Graph(index, 6, ptr=ptr)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+def test_return_probabilities(directed, weighted):
+    for density in (0.02, 0.1, 0.3, 0.8):
+        graph = batch(directed=directed, weighted=weighted, density=density)
+        if weighted:
+            graph = replace(graph, edge_weight=graph.edge_weight.abs())
+        for length in (1, 2, 5, 20, 33):
+            compiled = RandomWalk(length, dtype=torch.float64)(graph)
+            with native.switched_off():
+                plain = RandomWalk(length, dtype=torch.float64)(replace(graph))
+            assert float((compiled - plain).abs().max()) <= 1e-12
+
+
+def test_return_probabilities_of_unsorted_edges_and_parallel_ones():
+    graph = batch(directed=False, weighted=False, density=0.05)
+    index = torch.cat([graph.slice(i, i + 1).edge_index.flip(1) + graph.ptr[i] for i in range(len(graph))], 1)
+    unsorted = gape.Graph(index, graph.num_nodes, ptr=graph.ptr)
+    assert not unsorted.scan.all_sorted
+    assert torch.equal(RandomWalk()(unsorted), RandomWalk()(graph))
+    twice = gape.Graph.from_edges([(0, 1), (0, 1), (0, 2)], undirected=True)
+    heavy = gape.Graph.from_edges([(0, 1), (0, 2)], undirected=True, edge_weight=[2.0, 1.0])
+    torch.testing.assert_close(RandomWalk()(twice), RandomWalk()(heavy))
+
+
+def test_return_probabilities_leave_the_unusual_to_pytorch():
+    usual = batch(directed=False, weighted=True, sizes=[20])
+    usual = replace(usual, edge_weight=usual.edge_weight.abs())
+    negative = replace(usual, edge_weight=-usual.edge_weight)
+    tiny = replace(usual, edge_weight=usual.edge_weight * 1e-100)
+    dense = batch(directed=False, weighted=False, density=0.3, sizes=[300])
+    graph = gape.Graph.union([usual, negative, tiny, usual, dense])
+    _, left = return_probabilities(graph, 8, torch.float64)
+    assert left.tolist() == [1, 2, 4]
+    # A factor of all weights, -1 included, cancels.
+    rows = RandomWalk(8, dtype=torch.float64)(graph)
+    for i in (1, 2, 3):
+        torch.testing.assert_close(rows[20 * i : 20 * i + 20], rows[:20], rtol=1e-12, atol=1e-14)
+    with native.switched_off():
+        torch.testing.assert_close(rows[80:], RandomWalk(8, dtype=torch.float64)(dense), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("directed", [False, True])
+def test_return_probabilities_of_a_graph_do_not_depend_on_its_batch(directed, dtype):
+    sizes = [*SIZES, 40, 40, 16]
+    graph = gape.Graph.union([batch(directed=directed, weighted=False, density=d, sizes=sizes) for d in (0.05, 0.4)])
+    rows = RandomWalk(dtype=dtype)(graph)
+    alone = [RandomWalk(dtype=dtype)(graph.slice(i, i + 1)) for i in range(len(graph))]
+    assert torch.equal(rows, torch.cat(alone))
+    weighted = replace(graph, edge_weight=torch.ones(graph.num_edges))
+    assert torch.equal(rows, RandomWalk(dtype=dtype)(weighted))

@@ -43,6 +43,10 @@ def test_kernels_give_known_numbers(here):
     assert found["series"][-6:] == pytest.approx(expected, rel=1e-5)
     plain, relative = (values for name, values in here if name == "krylov")
     assert plain[-6:] == pytest.approx(expected, rel=1e-9)
+    # Back on a ring of 7, at the end of a path, and on the complete graph: (1 + 11 (-1/11)^t) / 12.
+    assert found["returns"][:5] == pytest.approx([0, 1 / 2, 0, 3 / 8, 0], rel=1e-14)
+    assert found["returns"][35:40] == pytest.approx([0, 1 / 2, 0, 3 / 8, 0], rel=1e-14)
+    assert found["returns"][-5:] == pytest.approx([(1 + 11 * (-1 / 11) ** t) / 12 for t in range(1, 6)], abs=1e-15)
     assert relative[-6:] == pytest.approx([a / (1 - m) for a, m in zip(alpha, mu, strict=True)], rel=1e-9)
 
 

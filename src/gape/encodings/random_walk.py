@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctypes import c_int32, c_int64, c_void_p
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,10 +15,11 @@ from gape.encodings.base import NodeEncoding
 from gape.graph.batching import blocks, check_memory, dense_parts, scatter_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
-from gape.graph.small_graphs import single_matrix
+from gape.graph.small_graphs import SmallGraphs, single_matrix
 from gape.graph.walk_matrix import WalkMatrix
 from gape.linalg.integers import mix
-from gape.linalg.powers import PowerDiagonals, power_diagonals
+from gape.linalg.powers import PowerDiagonals, baby_steps, power_diagonals
+from gape.native import kernel as find_kernel
 
 # Matrix elements per batched product, chosen by measurement: fewer cost more calls, more do not fit into the cache.
 BLOCK_ELEMENTS = 1 << 18
@@ -31,8 +33,11 @@ class RandomWalk(NodeEncoding):
 
     Introduced as an encoding by Dwivedi et al. (2022): [W_vv, (W²)_vv, …] with W = D⁻¹A, D the weighted out-degrees.
     Equal to the closed readout of :meth:`gape.Automaton.shift` on W. On directed graphs the walk follows the edges; it
-    ends at a node without outgoing edges. For float32 results the powers are computed in float32, with a relative error
-    of about 1e-6.
+    ends at a node without outgoing edges.
+
+    On small graphs a compiled kernel computes in float64, each graph by itself: its numbers are the same to the last
+    bit alone and in any batch. PyTorch, which does the rest, computes the powers for float32 results in float32, with a
+    relative error of about 1e-6.
 
     Args:
         length: number of steps, and so of features.
@@ -56,6 +61,13 @@ class RandomWalk(NodeEncoding):
         check_at_least(1, length=self.length)
 
     def compute(self, graph: Graph) -> Tensor:
+        self._check_memory(graph)
+        compiled = return_probabilities(graph, self.length, self.dtype)
+        if compiled is not None:
+            out, left = compiled
+            if len(left):
+                out[graph.nodes_of(left)] = super().compute(graph.select(left))
+            return out
         matrix = single_matrix(graph)
         return super().compute(graph) if matrix is None else self._single(matrix)
 
@@ -72,7 +84,7 @@ class RandomWalk(NodeEncoding):
     def parts(self, graph: Graph) -> list[Graph]:
         return dense_parts(graph)
 
-    def rows(self, graph: Graph) -> Tensor:
+    def _check_memory(self, graph: Graph) -> None:
         largest = int(graph.sizes.max()) if graph.num_graphs else 0
         diagonals = PowerDiagonals(self.length, self.dtype)
         check_memory(
@@ -81,6 +93,9 @@ class RandomWalk(NodeEncoding):
             f"RandomWalk on a graph of {largest} nodes, dense after a few steps,",
             "raise memory, or estimate with gape.encodings.estimate_random_walk",
         )
+
+    def rows(self, graph: Graph) -> Tensor:
+        diagonals = PowerDiagonals(self.length, self.dtype)
         out = torch.zeros(graph.num_nodes, self.length, dtype=self.dtype, device=graph.device)
         # Weights may exceed the range of float32; normalised weights do not, so those are normalised in float64.
         walk = graph.walk("adjacency") if graph.edge_weight is None else _return_walk(graph)
@@ -88,6 +103,27 @@ class RandomWalk(NodeEncoding):
             symmetric = _normalise(block.matrices) if walk.name == "adjacency" else walk.name == "symmetric"
             scatter_rows(out, block, diagonals(block.matrices, symmetric=symmetric))
         return out
+
+
+_RETURNS = (*[c_void_p, c_int64, c_int64, c_int64, c_int64], c_void_p, c_int32, c_void_p)
+
+
+def return_probabilities(graph: Graph, length: int, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
+    """Compute the rows of :class:`RandomWalk` by the compiled kernel, in float64; ``None`` without it.
+
+    Returns:
+        ``[num_nodes, length]``, and the numbers of the graphs whose rows the kernel leaves out: dense ones of more than
+        256 nodes, and those with weights that are negative or beyond 2^±300.
+    """
+    kernel = find_kernel("returns", *_RETURNS)
+    if kernel is None or not graph.num_nodes or graph.scan is None:
+        return None
+    out = torch.empty(graph.num_nodes, length, dtype=dtype)
+    done = torch.empty(graph.num_graphs, dtype=torch.bool)
+    SmallGraphs(graph.walk("adjacency")).run(
+        kernel, length, baby_steps(length), out.data_ptr(), dtype == torch.float32, done.data_ptr()
+    )
+    return out, (~done).nonzero().flatten()
 
 
 @dataclass(frozen=True, eq=False)

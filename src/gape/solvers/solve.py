@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -29,6 +29,8 @@ from gape.solvers.readouts import SolveReadout, check_readout, read_out
 from gape.solvers.rooted import rooted
 from gape.solvers.singular import resolve_singular
 from gape.solvers.solution import OnSingular, Solution, Status
+
+T = TypeVar("T")
 
 # Below this, PyTorch's threads cost more by waiting than they save.
 MIN_EDGES_FOR_TORCH_THREADS = 100_000
@@ -300,7 +302,7 @@ def _merge(result: Result | None, equation: Equation, graphs: Tensor | None, fou
 
 def _collect(weights: Tensor, results: list[Result], on_singular: OnSingular) -> Solution:
     """Join the results of all parts."""
-    status = list(chain.from_iterable(result.status_list() for result in results))
+    status = _joined([result.status_list() for result in results])
     if on_singular == "least_squares" and Status.SINGULAR in status:
         status = [Status.LEAST_SQUARES if s is Status.SINGULAR else s for s in status]
     unique = per_graph(torch.cat([result.unique for result in results]), {YES: True, NO: False, UNKNOWN: None})
@@ -313,6 +315,10 @@ def _collect(weights: Tensor, results: list[Result], on_singular: OnSingular) ->
         separation=torch.cat([result.separation for result in results]),
         unique=unique,
         error_bound=torch.cat([result.error_bound for result in results]),
-        solver=list(chain.from_iterable(result.solver for result in results)),
+        solver=_joined([result.solver for result in results]),
         steps=max((result.steps for result in results), default=0),
     )
+
+
+def _joined(lists: list[list[T]]) -> list[T]:
+    return lists[0] if len(lists) == 1 else list(chain.from_iterable(lists))

@@ -7,6 +7,7 @@ import torch
 from gape import Graph, Status
 from gape.encodings import GAPE, sequence_graph, spectral_radius
 from gape.graph.spectral_radius import spectral_radii
+from gape.graph.walk_matrix import WalkMatrix
 from gape.native import library, switched_off
 from tests.encodings.samples import random_graph
 
@@ -71,3 +72,11 @@ def test_compiled_radii_are_the_largest_eigenvalues(matrix, weighted):
     for graph, radius in zip(graphs, found, strict=True):
         alone = spectral_radii(graph, matrix)
         assert torch.equal(alone, radius.reshape(1))
+
+
+def test_kernels_read_vectors_of_any_precision():
+    adjacency = Graph.from_edges([(0, i) for i in range(1, 6)], undirected=True).adjacency
+    halves = torch.full((6,), 0.5)
+    found = [spectral_radius(WalkMatrix("mine", adjacency, left=x, right=x)) for x in (halves, halves.double())]
+    assert torch.equal(*found)
+    assert float(found[0]) == pytest.approx(5**0.5 / 4)

@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from gape._internal.progress import progress_bars
 from gape.encodings.base import Encoding
 from gape.encodings.pairs import Pairs
 from gape.encodings.store import Store
@@ -57,9 +56,7 @@ def encode_file(
     for file in output_files(output):
         if file.exists() and source.exists() and file.samefile(source):
             raise ValueError(f"{file} is the input too; give another file to --output")
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
+    with progress_bars(show=not quiet) as progress:
         task = progress.add_task(f"reading {source.name}, rows", total=None)
         named = read_graphs(source, **reading, progress=lambda rows: progress.update(task, completed=rows))
         if both_directions:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
+from gape._internal.progress import progress_bars
 from gape.io.edge_chunks import EdgeFile
 from gape.io.edge_list import Columns
 from gape.scale.build import Progress as Report
@@ -118,11 +118,11 @@ class _Shown:
             if self.bar is not None:
                 if self.task is not None:
                     self.bar.remove_task(self.task)
-                self.task = self.bar.add_task(stage, total=total, rate="")  # type: ignore[assignment]
+                self.task = self.bar.add_task(stage, total=total, note="")  # type: ignore[assignment]
         passed = now - self.began
         rate = self._rate((done - self.first) / passed) if passed > 0 and done > self.first else ""
         if self.bar is not None and self.task is not None:
-            self.bar.update(self.task, completed=done, total=total, rate=rate)
+            self.bar.update(self.task, completed=done, total=total, note=rate)
         elif self.lines and now - self.printed > LINE_SECONDS:
             self.printed = now
             of = f" of {total:,.0f}" if total else ""
@@ -136,19 +136,8 @@ class _Shown:
 
 @contextmanager
 def _shown(quiet: bool) -> Iterator[_Shown]:
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield _Shown(None, lines=not quiet)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        yield _Shown(bar, lines=False)
+    with progress_bars(percent=True, show=not quiet) as bar:
+        yield _Shown(None if bar.disable else bar, lines=not quiet)
 
 
 def _print_summary(graph: DiskGraph, result: LargeResult, name: str) -> None:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gape._internal.executors import dask_executor
+from gape._internal.progress import progress_bars
 from gape.cli.encode_file import say_certificates
 from gape.cli.encode_large import LINE_SECONDS
 from gape.encodings.base import Encoding
@@ -99,16 +98,8 @@ class _Shown:
     """Shows the shards as a bar with rate and time left, or as lines where there is no terminal."""
 
     def __init__(self, quiet: bool) -> None:
-        console = Console(stderr=True)
-        self.lines = not quiet and not console.is_terminal
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TextColumn("{task.fields[note]}"),
-            TimeRemainingColumn(),
-        )
-        self.bar = Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal)
+        self.bar = progress_bars(percent=True, show=not quiet)
+        self.lines = not quiet and self.bar.disable
         self.task = self.bar.add_task("shards", total=None, note="")
         self.done = self.graphs = 0
         self.began = self.printed = time.monotonic()

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from gape._internal.files import cache_folder, file_lock, replacing
+from gape._internal.progress import progress_bars
 from gape.data.dataset import GraphDataset, Split, Task
 from gape.data.flat import Array, FlatGraphs
 
@@ -180,13 +181,7 @@ def progress(title: str, total: int, show: bool = True) -> Iterator[Callable[[in
     if not show:
         yield lambda amount: None
         return
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    except ImportError as error:
-        raise ImportError("progress bars need rich: pip install 'gape[bench]'") from error
-    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+    with progress_bars() as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)
 

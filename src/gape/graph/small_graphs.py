@@ -123,7 +123,9 @@ class SmallGraphs:
         adjacency, scan = walk.adjacency, walk.adjacency.scan
         assert scan is not None
         weight = None if adjacency.edge_weight is None else adjacency.weights.detach().contiguous()
-        vectors = [None if x is None else x.detach().contiguous() for x in (walk.left, walk.right, walk.diagonal)]
+        vectors = [
+            None if x is None else x.detach().double().contiguous() for x in (walk.left, walk.right, walk.diagonal)
+        ]
         source, target = adjacency.edge_index
         self._alive = (adjacency.ptr, scan.edge_ptr, source, target, weight, *vectors)
         self._chosen = None if chosen is None else chosen.contiguous()

@@ -7,16 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
+
+from gape._internal.progress import progress_bars
 
 # Terminals narrower than this get short notes, so that the name of the run fits.
 WIDE_COLUMNS = 120
@@ -106,8 +100,7 @@ def counting_bar(console: Console, verb: str) -> Iterator[Callable[[str, int, in
         console: where to show it; nothing is shown if it is no terminal.
         verb: before the name, such as "translating".
     """
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with progress_bars(console=console) as bar:
         tasks: dict[str, TaskID] = {}
 
         def show(name: str, done: int, total: int) -> None:

@@ -18,11 +18,10 @@ from gape.graph.hetero import hetero_graph, node_counts, relation_types
 from gape.graph.labels import DegreeLabels
 from gape.graph.walk_matrix import NAMES, MatrixName
 from gape.nn.learnable.automaton import LearnableAutomaton, RootedAutomata, TransitionBy, TransitionForm
-from gape.nn.learnable.runs import GraphRuns, check_basis, smith_steps
+from gape.nn.learnable.runs import GraphRuns, LayerReadout, check_basis, smith_steps
 from gape.nn.scaling import FeatureScaling, Scaling
 from gape.solvers.basis import Basis, enough_vectors, prepare_layer
 from gape.solvers.certificate import lost_rows
-from gape.solvers.readouts import SolveReadout
 from gape.solvers.solve import solve
 
 #: Settings of layers that did best in our comparison. One feature per run length, each scaled by the training set:
@@ -101,7 +100,7 @@ class GAPE(nn.Module):
         states: int = 32,
         out_channels: int | None = None,
         *,
-        readout: SolveReadout = "node",
+        readout: LayerReadout = "node",
         length: int | None = None,
         transition: TransitionForm = "dense",
         transition_by: TransitionBy = "none",
@@ -421,8 +420,8 @@ def _check_settings(
     learn: bool,
 ) -> None:
     """Validate the settings of :class:`GAPE` and their combinations."""
-    if readout not in get_args(SolveReadout):
-        *others, last = map(repr, get_args(SolveReadout))
+    if readout not in get_args(LayerReadout):
+        *others, last = map(repr, get_args(LayerReadout))
         raise ValueError(f"readout must be {', '.join(others)} or {last}, got {readout!r}")
     if labelling not in ("given", "degree"):
         raise ValueError(f"labelling must be 'given' or 'degree', got {labelling!r}")

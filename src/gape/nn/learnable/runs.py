@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -44,6 +45,9 @@ from gape.solvers.basis import Basis, enough_vectors, prepare_layer, return_weig
 from gape.solvers.equation import Equation
 from gape.solvers.gradient import MAX_DENSE_ADJOINT_NODES, BasisSystem, EdgeSystem, stein_solve
 from gape.solvers.projection import Projection
+
+#: Readouts of a layer; rooted runs have a machine of their own, see :class:`gape.nn.GAPE`.
+LayerReadout = Literal["node", "closed", "pair", "rooted"]
 
 
 class GraphRuns:

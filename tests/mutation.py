@@ -82,8 +82,9 @@ def try_folder(
     chosen = random.Random(seed).sample(every, min(sample, len(every)))
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *folder.tests]
     command += ["-k", f"not ({folder.without})"] if folder.without else []
-    if run_tests(shlex.join(command), timeout)[0] is not TestOutcome.SURVIVED:
-        sys.exit(f"the tests of {name} fail, or take more than {timeout:g} s, without any change")
+    outcome, report = run_tests(shlex.join(command), timeout)
+    if outcome is not TestOutcome.SURVIVED:
+        sys.exit(f"the tests of {name} fail or take more than {timeout:g} s without any change: {failed_test(report)}")
     recorded = [json.loads(line) for line in output.read_text().splitlines()] if output and output.exists() else []
     known = {record["mutant"]: record["killed_by"] for record in recorded}
     results = {}
@@ -113,6 +114,12 @@ def failed_test(output: str) -> str:
     return found[1] if found else output.strip().splitlines()[-1] if output.strip() else "no output"
 
 
+def left_out(folder: str, names: list[str]) -> set[str]:
+    """What tests do not need of a folder; the trainings, in ``runs``, are only there at the root."""
+    at_root = {".git", ".venv", "runs", "dist"} if Path(folder) == ROOT else set()
+    return {name for name in names if name in at_root or name == "__pycache__" or name.endswith("_cache")}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", default=",".join(FOLDERS))
@@ -129,7 +136,7 @@ def main() -> None:
     lines = []
     with tempfile.TemporaryDirectory(prefix="gape-mutation-") as work:
         root = Path(work).resolve() / "gape"
-        shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache", "runs", "__pycache__"))
+        shutil.copytree(ROOT, root, ignore=left_out)
         os.chdir(root)
         os.environ |= {"PYTHONPATH": str(root / "src"), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
         for name in args.folder.split(","):

@@ -9,7 +9,9 @@ import torch
 
 import gape
 from gape.solvers import AlgebraicOnlyWarning, FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
-from gape.solvers.certificate import contracting_power
+from gape.solvers.certificate import UNKNOWN, YES, contracting_power, radius_bounds_of
+from gape.solvers.equation import Equation
+from gape.solvers.projection import Projection
 from tests.solvers.oracle import dense_adjacency, kronecker_system
 
 SOLVERS = [None, Krylov(), Spectral(), Schur(), Kronecker(), FixedPoint()]
@@ -176,3 +178,22 @@ def test_statuses_say_what_to_change():
         assert len(str(status)) > 40
     assert "damping" in str(gape.Status.ALGEBRAIC)
     assert "least_squares" in str(gape.Status.SINGULAR)
+
+
+def test_a_guess_of_the_largest_eigenvector_proves_convergence_where_norms_and_walk_counts_do_not():
+    graph = gape.as_graph(nx.barabasi_albert_graph(600, 2, seed=0))
+    values, vectors = np.linalg.eigh(dense_adjacency(graph))
+    automaton = gape.Automaton(torch.ones(1, 1, dtype=torch.float64), torch.tensor([[0.999 / values[-1]]]))
+    equation = Equation.of(automaton, graph)
+    assert radius_bounds_of(equation).converges == UNKNOWN
+    bounds = radius_bounds_of(equation, positive=torch.from_numpy(vectors[:, -1]).abs())
+    assert bounds.converges == YES
+    torch.testing.assert_close(bounds.upper, torch.tensor([0.999]).double(), rtol=1e-6, atol=0)
+
+
+def test_a_basis_from_rows_is_that_of_a_walk_of_radius_one():
+    graph = gape.as_graph([nx.path_graph(4), nx.star_graph(4)])
+    (part,) = gape.prepare(graph, matrix="random_walk", solver=Spectral()).parts
+    again = Projection.from_rows(part.adjacency, *part.rows(), complete=True)
+    torch.testing.assert_close(again.radius, part.radius)
+    torch.testing.assert_close(again.radius, torch.ones(2).double())

@@ -211,3 +211,15 @@ def test_pair_readout_refuses_before_allocating():
         GAPE(32, readout="pair")(graph)
     with pytest.raises(ValueError, match="GiB"):
         GAPE(32, readout="closed")(graph)
+
+
+@pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("readout", ["closed", "pair"])
+def test_dense_readouts_ask_for_the_memory_of_several_matrices(readout, undirected):
+    graph = random_graph(120, 0.05, 0, undirected=undirected)
+    machine = Automaton.random(states=1, damping=0.9)  # beyond the sum over runs: no powers of A
+    matrix = 8 * 120**2 / 2**30
+    with pytest.raises(ValueError, match=r"needs .* GiB"):
+        gape.solve(machine, graph, readout=readout, memory=9.5 * matrix)
+    gape.solve(machine, graph, readout=readout, memory=40 * matrix)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import gape
 from gape.solvers import Equation, FixedPoint, Kronecker, Krylov
-from gape.solvers.kronecker import growth_bound
+from gape.solvers.kronecker import MAX_DENSE_RADIUS_UNKNOWNS, growth_bound
 from tests.solvers.oracle import enumerate_runs, graphs, typed_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
@@ -90,3 +90,16 @@ def test_wrong_solvers_and_missing_types_are_refused():
         gape.solve(typed_automaton("node", 2, 2, 0.1, seed=0), graph, solver=Krylov())
     with pytest.raises(ValueError, match="diagonal"):
         gape.solve(by_edge, gape.Graph.from_edges([(0, 1)], edge_type=[0]), matrix="laplacian")
+
+
+@pytest.mark.parametrize("nodes", [30, 40, 70])
+def test_typed_equations_too_large_for_dense_bounds_are_solved_without_them(nodes):
+    assert 2 * 30 <= MAX_DENSE_RADIUS_UNKNOWNS < 2 * 40
+    ring = np.stack([np.arange(nodes), (np.arange(nodes) + 1) % nodes])
+    graph = gape.Graph(ring, nodes, edge_type=np.arange(nodes) % 2)
+    automaton = gape.Automaton(
+        np.ones((2, 1)), 0.9 * np.array([[[0, 1], [1, 0]], [[1, 1], [0, 1]]]), transition_by="edge"
+    )
+    solution = gape.solve(automaton, graph)
+    np.testing.assert_allclose(solution.weights, typed_weights(automaton, graph), rtol=1e-8, atol=1e-8)
+    assert solution.status == [gape.Status.ALGEBRAIC if nodes == 30 else gape.Status.SOLVED]

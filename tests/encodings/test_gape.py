@@ -247,7 +247,8 @@ def test_bad_settings_say_what_was_expected():
     for settings, message in [
         ({"states": 0}, "states must be at least 1, got 0"),
         ({"damping": -1.0}, "damping must be a number of at least 0"),
-        ({"damping": float("nan")}, "damping"),
+        ({"damping": float("inf")}, "damping must be a number of at least 0, got inf"),
+        ({"damping": float("nan")}, "damping must be a number of at least 0, got nan"),
         ({"matrix": "incidence"}, "matrix must be one of 'adjacency'"),
         ({"labels": 3}, "labelling='one'"),
         ({"initial": "softmax_nodes", "readout": "closed"}, "readout='node'"),

@@ -9,7 +9,7 @@ from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkP
 
 from gape import Graph, as_graph
 from gape.encodings import Laplacian, RandomWalk, Spectrum, random_flips, sequence_graph, split_spectrum
-from gape.encodings.laplacian import LaplacianMatrix
+from gape.encodings.laplacian import LaplacianMatrix, dense_eigenpairs
 from tests.encodings.samples import permuted, random_graph
 
 F64 = torch.float64
@@ -311,3 +311,16 @@ def test_null_vectors_of_the_other_components_come_first_if_asked_for(kind, larg
 def test_other_null_vectors_are_refused():
     with pytest.raises(ValueError, match="null_vectors must be one of 'omit', 'components', got 'all'"):
         Laplacian(null_vectors="all")
+
+
+def test_large_graphs_get_a_dense_matrix_only_for_a_third_of_the_vectors(monkeypatch):
+    sizes = []
+    monkeypatch.setattr(
+        "gape.encodings.laplacian.dense_eigenpairs", lambda *args: sizes.append(args[2]) or dense_eigenpairs(*args)
+    )
+    ring = sequence_graph("cycle", 600)
+    few = Laplacian(vectors=8, dtype="float64").eigenpairs(ring)
+    assert sizes == []
+    many = Laplacian(vectors=250, dtype="float64").eigenpairs(ring)
+    assert sizes == [250]
+    torch.testing.assert_close(many.values[:, :8], few.values, rtol=0, atol=1e-9)

@@ -3,8 +3,12 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
+
+import gape.encodings
+from tests.encodings.samples import random_graph
 
 CASES = [
     ("RandomWalk()", "[2300]"),
@@ -58,6 +62,16 @@ except ValueError as error:
 replace(encoding, memory=99.0)(graph)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
 """
+
+
+@pytest.mark.parametrize("encoding", dict.fromkeys(encoding for encoding, _ in CASES))
+@pytest.mark.parametrize("undirected", [True, False])
+def test_graphs_that_need_more_memory_than_allowed_are_refused(encoding, undirected):
+    graph = random_graph(90, 0.05, 0, undirected=undirected)
+    made, matrix = eval(encoding, vars(gape.encodings)), 8 * 90**2 / 2**30
+    with pytest.raises(ValueError, match=r"needs .* GiB and memory is limited to"):
+        replace(made, memory=(0.4 if "int" in encoding else 1.2) * matrix)(graph)
+    replace(made, memory=400 * matrix)(graph)
 
 
 @pytest.mark.slow

@@ -62,6 +62,38 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_the_cell_goes_on_afterwards(tmp_path
     assert without_clock(parts) == without_clock(run_cell(cell, RunOptions(tmp_path / "whole")))
 
 
+SIGNALS = """
+import atexit, os, signal
+from gape.experiments.runs import pool
+
+both = {signal.SIGINT, signal.SIGTERM}
+
+class Pipe:
+    def send(self, message):
+        print(message)
+
+def work(item, send):
+    # Ctrl-C in a terminal, and at once the end that the process asks for that started this one.
+    signal.pthread_sigmask(signal.SIG_BLOCK, both)
+    for kind in both:
+        os.kill(os.getpid(), kind)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
+
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGTERM))
+pool._work(None, ITEM, Pipe())
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "printed"),
+    [("work", "('failed', 'interrupted')"), ("lambda *_: 7", "('done', 7)")],
+    ids=["during", "after"],
+)
+def test_signals_end_a_worker_without_noise(work, printed):
+    done = subprocess.run([sys.executable, "-c", SIGNALS.replace("ITEM", work)], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr, done.returncode) == (printed, "", 0)
+
+
 def test_ctrl_c_keeps_every_whole_epoch(tmp_path, tiny, monkeypatch):
     from gape.experiments.graph_tasks.training import TrainingModule
 

@@ -146,10 +146,17 @@ def _work(item: Any, work: Callable[[Any, Send], Any], pipe: Connection) -> None
     except KeyboardInterrupt:
         with suppress(OSError):
             pipe.send(("failed", "interrupted"))
+    finally:
+        _ignore_signals()  # while the process ends
 
 
 def _interrupt(*_: object) -> None:
     """Raise ``KeyboardInterrupt`` once; later signals do not disturb what is being saved."""
-    for kind in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(kind, signal.SIG_IGN)
+    _ignore_signals()
     raise KeyboardInterrupt
+
+
+def _ignore_signals() -> None:
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        # Not SIG_IGN: Python complains if such a signal has already come.
+        signal.signal(kind, lambda *_: None)

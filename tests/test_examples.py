@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 SHOWN = {
     "networkx_three_lines.py": "torch.Size([34, 32])",
     "certificates.py": "{'RUN_SUM': 2}",
-    "pyg_data_set.py": ", random_walk=[",
+    "pyg_dataset.py": ", random_walk=[",
     "pyg_gps_model.py": "accuracy 1.00",
     "pyg_zinc_gps.py": "with GAPE: test MAE ",
     "pyg_learnable.py": "transition_by='node': accuracy 1.00",

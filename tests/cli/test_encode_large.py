@@ -75,7 +75,7 @@ def test_ctrl_c_says_how_to_go_on(capsys, folder, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("gape.scale.walk_sum.WalkSum.write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         _, err = run(capsys, *words, code=130)
-    assert "gape: stopped; what is done is in g, and the same command goes on from there\n" in err
+    assert "gape: stopped; what is done is in g, and the same command resumes from there\n" in err
     assert not (folder / "pe.npy").exists()
     run(capsys, *words)
     assert (folder / "pe.npy").read_bytes() == expected

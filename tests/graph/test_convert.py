@@ -16,7 +16,7 @@ Batch, Data, HeteroData, InMemoryDataset = pyg.Batch, pyg.Data, pyg.HeteroData, 
 
 
 class InMemory(InMemoryDataset):
-    """A data set that never touches the disk."""
+    """A dataset that never touches the disk."""
 
     def __init__(self, graphs, transform=None):
         super().__init__(None, transform)

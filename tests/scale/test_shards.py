@@ -235,7 +235,7 @@ def test_a_full_disk_ends_the_run_and_the_next_one_goes_on(tmp_path, source, mon
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(ParquetBlocks, "write", full)
-    with pytest.raises(OSError, match=r"No space left on device; nothing was written.*the same call goes on"):
+    with pytest.raises(OSError, match=r"No space left on device; nothing was written.*the same call resumes"):
         encode(source, tmp_path / "out")
     assert len(whole) == 2  # the others were not tried
     assert sorted(content(tmp_path / "out")) == [MANIFEST, "molecules.csv-00000.parquet"]
@@ -278,7 +278,7 @@ def test_truncated_sources_are_named_and_the_others_kept(tmp_path, source):
         ({"a.csv": "0,1,1", "b.csv": "u,v,2"}, "b.csv", "column node is string, but int64 in a.csv-00000.parquet"),
         ({"a.csv": "0,1,1\n0,1,2", "b.csv": "0,1,2"}, "b.csv", "graph 2 is in a.csv-00000.parquet, too"),
         ({"a.csv": "0,1,x\n0,1,z", "b.csv": "0,1,y\n0,1,x"}, "b.csv", "graph x is in a.csv-00000.parquet, too"),
-        ({"a.csv": "0,1,1\n0,1,2\n1,2,1", "b.csv": "0,1,3"}, "a.csv", "graph 1 goes on in line 4 after other graphs"),
+        ({"a.csv": "0,1,1\n0,1,2\n1,2,1", "b.csv": "0,1,3"}, "a.csv", "graph 1 continues in line 4 after other graphs"),
         ({"a.csv": "0,1,1\n0,,2", "b.csv": "0,1,3"}, "a.csv", "line 3, '0,,2': no target"),
     ],
 )
@@ -369,7 +369,7 @@ def test_an_interrupted_command_says_how_to_go_on(capsys, tmp_path, source, monk
     monkeypatch.setattr(ParquetBlocks, "write", interrupted)
     words = (source, "-e", "rw", "--workers", 0, "-o", tmp_path / "out")
     _, err = command(capsys, *words, code=130)
-    assert f"stopped; 1 finished shards are in {tmp_path / 'out'}, and the same command goes on from there" in err
+    assert f"stopped; 1 finished shards are in {tmp_path / 'out'}, and the same command resumes from there" in err
     monkeypatch.undo()
     out, _ = command(capsys, *words)
     assert "2 shards (1 finished before)" in out

@@ -153,7 +153,7 @@ def bench(
             try:
                 found, failures = run_cells(cells, options, jobs=jobs, executor=executor)
             except (KeyboardInterrupt, SystemExit):
-                typer.echo(f"gape: stopped; the same command goes on from what is in {out}", err=True)
+                typer.echo(f"gape: stopped; the same command resumes from what is in {out}", err=True)
                 if executor is not None:
                     typer.echo("gape: workers finish the cells they are training; to end these, end them", err=True)
                 raise

@@ -69,7 +69,7 @@ def encode_on_disk(
             result = encode_large(graph, encoding, output, vectors=vectors, progress=progress)
         except (KeyboardInterrupt, SystemExit):
             if processes.first:
-                message = f"gape: stopped; what is done is in {folder}, and the same command goes on from there"
+                message = f"gape: stopped; what is done is in {folder}, and the same command resumes from there"
                 typer.echo(message, err=True)
             raise
     if processes.first and not quiet:

@@ -76,7 +76,7 @@ def encode_many(
                 )
         except (KeyboardInterrupt, SystemExit):
             typer.echo(
-                f"gape: stopped; {shown.done} finished shards are in {output}, and the same command goes on from there",
+                f"gape: stopped; {shown.done} finished shards are in {output}, and the same command resumes from there",
                 err=True,
             )
             raise

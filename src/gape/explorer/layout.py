@@ -47,9 +47,9 @@ def layout(graph: Graph) -> Points:
     """
     n = graph.num_nodes
     source, target = graph.edge_index.cpu().numpy()
-    apart = source != target
-    ones = np.ones(int(apart.sum()))
-    matrix = scipy.sparse.csr_array((ones, (source[apart], target[apart])), shape=(n, n))
+    proper = source != target
+    ones = np.ones(int(proper.sum()))
+    matrix = scipy.sparse.csr_array((ones, (source[proper], target[proper])), shape=(n, n))
     matrix = ((matrix + matrix.T) > 0).astype(np.float64).tocsr()
     component = scipy.sparse.csgraph.connected_components(matrix, directed=False)[1]
     places = np.zeros((n, 2))

@@ -133,8 +133,8 @@ class GraphTable:
                     break
                 if name in seen:
                     raise ValueError(
-                        f"{self.path}: graph {name!s} goes on in {self.unit} {number} after other graphs; the rows of "
-                        "a graph must stand together: sort the table by graph, or give different graphs different names"
+                        f"{self.path}: graph {name!s} continues in {self.unit} {number} after other graphs; the rows "
+                        "of a graph must stand together: sort the table by graph, or rename one of the graphs"
                     )
                 seen.add(name)
                 if len(block) >= size:

@@ -205,7 +205,7 @@ def _takahashi(schedule: Schedule, factors: SparseMatrices, arithmetic: Arithmet
         row = column if factors.upper is None else factors.upper[entries]
         known = diagonal.index_select(0, schedule.target[entries])
         below = times(known, column)
-        beside = below if upper is None else times(known, row)
+        product = below if upper is None else times(known, row)
         if pairs.start != pairs.stop:
             first, second, joint = _pairs(schedule, level)
             late = _rows(lower, joint)
@@ -213,14 +213,14 @@ def _takahashi(schedule: Schedule, factors: SparseMatrices, arithmetic: Arithmet
             below.index_add_(0, first, times(early, _rows(column, second)))
             below.index_add_(0, second, times(late, _rows(column, first)))
             if upper is not None:
-                beside.index_add_(0, first, times(late, _rows(row, second)))
-                beside.index_add_(0, second, times(early, _rows(row, first)))
+                product.index_add_(0, first, times(late, _rows(row, second)))
+                product.index_add_(0, second, times(early, _rows(row, first)))
         below = normal(below)
         diagonal.index_add_(0, schedule.pivot[entries], times(row, below))
         diagonal[rows] = normal(diagonal[rows])
         lower[entries] = normal(-below)
         if upper is not None:
-            upper[entries] = normal(-beside)
+            upper[entries] = normal(-product)
     return SparseMatrices(diagonal, lower, upper)
 
 

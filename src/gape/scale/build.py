@@ -141,7 +141,7 @@ class _Build:
                 self._spread()
             names, nodes = self._nodes()
             self._merge(names, nodes)
-        finally:  # also when interrupted, so that the same call goes on from here
+        finally:  # also when interrupted, so that the same call resumes from here
             self._record()
         return self._finish(names, nodes)
 

@@ -18,7 +18,7 @@ from gape.io.edge_list import Columns
 # Readers of a folder of parquet files leave out names that start with "_".
 MANIFEST, LOG = "_manifest.jsonl", "_log.jsonl"
 #: Advice after an interruption.
-GO_ON = "finished shards are kept, and the same call goes on"
+RESUME_ADVICE = "finished shards are kept, and the same call resumes"
 _HASH_BYTES = 1 << 20
 _USUAL = Columns()
 
@@ -138,7 +138,9 @@ class Manifest:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise OSError(error.errno, f"{os.strerror(error.errno or 0)}; {GO_ON}", str(self.folder / name)) from error
+            raise OSError(
+                error.errno, f"{os.strerror(error.errno or 0)}; {RESUME_ADVICE}", str(self.folder / name)
+            ) from error
 
     def has(self, shard: Shard) -> bool:
         """Return whether a shard is finished: as planned, and its file as it was written."""

@@ -19,7 +19,7 @@ from gape.encodings.registry import make
 from gape.io.blocks import GraphTable
 from gape.io.edge_list import Columns
 from gape.io.read import file_kind
-from gape.scale.manifest import GO_ON, Manifest, Reading, Record, Shard
+from gape.scale.manifest import RESUME_ADVICE, Manifest, Reading, Record, Shard
 from gape.scale.worker import encode_shard
 from gape.solvers.solution import Status
 
@@ -86,7 +86,7 @@ def encode_shards(
     the settings alone.
 
     ``out`` has the files, ``_manifest.jsonl`` with their checksums, and ``_log.jsonl`` with a line per shard.
-    Called again after an interruption or a failure, it goes on: finished shards are skipped unless their source has
+    Called again after an interruption or a failure, it resumes: finished shards are skipped unless their source has
     changed or their checksum is wrong.
 
     Molecules without a column ``graph`` are numbered by row, per file; a file with one graph without a name has its own
@@ -256,7 +256,7 @@ class _Run:
         self.book.log(line)
         self.progress(line, self.cost, self.total)
         if record.get("disk"):
-            raise OSError(f"{record['failed']}; {GO_ON}")
+            raise OSError(f"{record['failed']}; {RESUME_ADVICE}")
 
     def finish(self) -> ShardsResult:
         """Compare the shards with each other, sort the manifest, and raise if a shard failed."""

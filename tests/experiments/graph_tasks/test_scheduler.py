@@ -93,7 +93,7 @@ def test_a_killed_worker_and_an_interrupted_client_lose_no_cell(tmp_path, tiny):
         client.send_signal(signal.SIGINT)
         _, err = client.communicate(timeout=300)
         assert client.returncode == 130, err
-        assert f"gape: stopped; the same command goes on from what is in {runs}" in err
+        assert f"gape: stopped; the same command resumes from what is in {runs}" in err
         assert "Traceback" not in err
         os.kill(workers[0].pid, signal.SIGKILL)
         while any(is_locked(folder) for folder in folders):

@@ -89,7 +89,7 @@ def run_on_executor(
 
     Args:
         items: to work on; pickled.
-        work: a function that can be pickled, and goes on where it stopped when it is called again.
+        work: a function that can be pickled, and resumes where it stopped when it is called again.
         executor: with the interface of ``concurrent.futures``.
         listener: receives results and failures.
     """

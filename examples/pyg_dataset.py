@@ -1,4 +1,4 @@
-"""PyG: an encoding as pre_transform, as transform, and over a whole data set at once.
+"""PyG: an encoding as pre_transform, as transform, and over a whole dataset at once.
 
 Needs PyTorch Geometric: pip install 'gape[pyg]'
 """
@@ -13,11 +13,11 @@ from gape.pyg import AddGAPE, AddRandomWalk
 torch.manual_seed(0)
 transform = Compose([ToUndirected(), AddGAPE(states=16), AddRandomWalk(length=8)])
 
-# At every access. Data sets that download take pre_transform=transform likewise, and keep the result on disk.
+# At every access. Datasets that download take pre_transform=transform likewise, and keep the result on disk.
 dataset = FakeDataset(num_graphs=64, avg_num_nodes=20, transform=transform)
 print(dataset[0])
 
-# All graphs together: the fastest way for a data set in memory.
+# All graphs together: the fastest way for a dataset in memory.
 dataset = AddGAPE(states=16).over(FakeDataset(num_graphs=64, avg_num_nodes=20))
 for batch in DataLoader(dataset, batch_size=32, shuffle=True):
     print(batch.num_graphs, "graphs,", tuple(batch.gape.shape))

@@ -1,1 +1,1 @@
-"""Validation of user input, files written whole, threads and warnings. Not part of the public interface."""
+"""Validation of user input, files, threads, executors, progress bars, warnings. Not part of the public interface."""

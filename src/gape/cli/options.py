@@ -40,7 +40,7 @@ def reading_options(
 
 
 def check_folders(named: dict[str, Path]) -> None:
-    """Refuse a missing folder that was named; folders with the default names may be created later.
+    """Raise if a folder that was named does not exist; folders with the default names may be created later.
 
     >>> check_folders({"--runs": Path("runs"), "--results": Path("/no/such")})
     Traceback (most recent call last):

@@ -279,7 +279,7 @@ class _Run:
         )
 
     def _compare_columns(self) -> None:
-        """Refuse shards with other columns than the first; they could not be read as one dataset."""
+        """Raise if a shard has other columns than the first; they could not be read as one dataset."""
         expected: Record | None = None
         for name in sorted(self.book.done):
             columns = self.book.done[name].get("columns")
@@ -302,7 +302,7 @@ class _Run:
         self.book.log({"status": "failed", "shard": name, "failed": reason})
 
     def _compare_ids(self) -> None:
-        """Refuse shards with a graph whose name an earlier shard has; only where ranges of names overlap."""
+        """Raise if a shard has a graph whose name an earlier shard has; only where ranges of names overlap."""
         named = [record for record in self.book.done.values() if record.get("ids")]
         ranges = sorted((*record["ids"], record["shard"]) for record in named)
         if all(before[1] < after[0] for before, after in pairwise(ranges)):

@@ -18,7 +18,7 @@ OnSingular = Literal["raise", "least_squares"]
 
 
 class Status(Enum):
-    """Outcome of a solve on one graph; the value explains it and says what to change."""
+    """Status of the solution of one graph; the value explains it and says what to change."""
 
     RUN_SUM = "the weights are the sum over all runs, by length, which converges"
     ALGEBRAIC = (

@@ -125,7 +125,7 @@ def _compute(cell: Cell, options: RunOptions, folder: RunFolder, report: Report 
 
 
 def check_parts(dataset: GraphDataset) -> None:
-    """Refuse a dataset with an empty part before training rather than after it."""
+    """Raise if a part of the dataset is empty, before training rather than after it."""
     for split in dataset.splits:
         if empty := [name for name in ("train", "val", "test") if not len(getattr(split, name))]:
             raise ValueError(f"{dataset!r} has no {' and no '.join(empty)} graphs: {split!r}, {dataset.provenance}")

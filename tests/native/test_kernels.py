@@ -8,7 +8,7 @@ import torch
 
 import gape
 from gape import native
-from gape.encodings import RandomWalk
+from gape.encodings import PageRankPowers, RandomWalk
 from gape.encodings.random_walk import return_probabilities
 from gape.graph.labels import RandomLabels
 from gape.graph.small_graphs import scan
@@ -347,3 +347,21 @@ def test_return_probabilities_of_a_graph_do_not_depend_on_its_batch(directed, dt
     assert torch.equal(rows, torch.cat(alone))
     weighted = replace(graph, edge_weight=torch.ones(graph.num_edges))
     assert torch.equal(rows, RandomWalk(dtype=dtype)(weighted))
+
+
+@pytest.mark.parametrize("beta", [0.999, 0.95, 1.0])
+@pytest.mark.parametrize("directed", [False, True])
+def test_powers_of_pagerank_are_sums_of_return_probabilities(directed, beta):
+    graph = batch(directed=directed, weighted=False, density=0.05, sizes=SIZES * 20)  # several parts
+    encoding = PageRankPowers(7, beta, scale=False, dtype=torch.float64)
+    assert encoding._sums(graph)
+    compiled = encoding(graph)
+    with native.switched_off():
+        plain = encoding(replace(graph))
+    assert float((compiled - plain).abs().max()) <= 1e-14
+
+
+def test_powers_of_pagerank_are_left_to_pytorch_where_the_sum_is_long():
+    graph = batch(directed=False, weighted=False, density=0.05)
+    assert not PageRankPowers(20, 0.15)._sums(graph)
+    assert not PageRankPowers()._sums(batch(directed=False, weighted=False, density=0.5))

@@ -6,9 +6,13 @@ equation (3) of Soga & Chiang, 2023). Row u is the distribution of a walk from u
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +20,7 @@ from gape._internal.threads import map_threads
 from gape._internal.validation import check_at_least, check_one_of
 from gape.encodings.base import NodeEncoding, PairEncoding
 from gape.encodings.pairs import Pairs
+from gape.encodings.random_walk import return_probabilities
 from gape.graph.batching import (
     Block,
     blocks,
@@ -30,10 +35,15 @@ from gape.graph.graph import Graph
 from gape.graph.validate import check_nonnegative
 from gape.graph.walk_matrix import WalkMatrix
 from gape.linalg.lu import inverses
+from gape.native import library
 
 Dangling = Literal["restart", "stop"]
 # Rounding errors of 1 - β grow by 1/β: below this fewer than six digits are correct, at 1e-17 the matrix is singular.
 MIN_BETA = 1e-10
+# The rest of a sum that is left out, and the most steps of walks for which it is faster than eigenvectors.
+MAX_REST, MAX_RETURN_STEPS = 2.0**-56, 256
+# Graphs with a larger share of all pairs as edges are dense; nodes whose return probabilities are computed together.
+MAX_SPARSE_SHARE, RETURN_NODES = 0.15, 2048
 
 
 @dataclass(frozen=True)
@@ -102,7 +112,7 @@ class PageRankPowers(NodeEncoding):
         powers: number of powers k, and so of features.
         beta: restart probability, at least 1e-10.
         scale: scale each node's features to [0, 1] by their minimum and maximum; to 0 if they are equal.
-        memory: memory limit, in GiB, for the dense matrices of one graph.
+        memory: memory limit, in GiB, for the dense matrices of one graph where PyTorch computes them.
 
     Returns, when called on a graph: ``[num_nodes, powers]``.
 
@@ -122,20 +132,58 @@ class PageRankPowers(NodeEncoding):
         check_at_least(1, powers=self.powers)
         _check_beta(self.beta)
 
+    def parts(self, graph: Graph) -> Sequence[Graph]:
+        if not self._sums(graph) or graph.edge_ptr is None:
+            return graph.parts
+        # So few nodes that their return probabilities stay in cache.
+        ptr = graph.ptr.cpu().numpy()
+        cuts = np.searchsorted(ptr, np.arange(RETURN_NODES, graph.num_nodes, RETURN_NODES))
+        bounds = sorted({0, *cuts.tolist(), graph.num_graphs})
+        return [graph.slice(first, last) for first, last in pairwise(bounds)]
+
     def rows(self, graph: Graph) -> Tensor:
-        largest = int(graph.sizes.max())
-        what = f"PageRankPowers on a graph of {largest} nodes"
-        check_memory(self.memory, 9 * 8 * largest**2, what, "raise memory to allow it")
-        walk = _nonnegative_walk(graph, "PageRankPowers")
-        out = torch.zeros(graph.num_nodes, self.powers, dtype=torch.float64, device=graph.device)
-        for block in blocks(walk):
-            scatter_rows(out, block, self._diagonals(block, walk))
+        check_nonnegative(graph, "PageRankPowers")
+        found = return_probabilities(graph, self._steps, torch.float64) if self._sums(graph) else None
+        if found is None:
+            out = self._dense(graph)
+        else:
+            out, left = self._sum(found[0]), found[1]
+            if len(left):
+                out[graph.nodes_of(left)] = self._dense(graph.select(left))
         if not self.scale:
             return out
         low, high = out.aminmax(dim=1, keepdim=True)
         width = high - low
         # Rows whose entries differ only by rounding count as constant.
         return torch.where(width > 1e-14, (out - low) / torch.where(width > 0, width, 1.0), 0.0)
+
+    @property
+    def _steps(self) -> int:
+        """Longest walk in the terms of Σ (1-β)ᵐ diag(Wⁱᵐ) before the rest, less than (1-β)ᵐ, is negligible."""
+        decay = -math.inf if self.beta == 1 else math.log(1.0 - self.beta)
+        return self.powers * max(1, math.ceil(math.log(MAX_REST) / decay) - 1)
+
+    def _sums(self, graph: Graph) -> bool:
+        """True if summing return probabilities by the compiled kernel is faster: few terms, and a sparse graph."""
+        sparse = graph.num_edges < MAX_SPARSE_SHARE * int(graph.sizes.square().sum())
+        return library() is not None and sparse and self._steps <= MAX_RETURN_STEPS
+
+    def _sum(self, returns: Tensor) -> Tensor:
+        """Add up the terms from the return probabilities ``[n, steps]``, the smallest first."""
+        out = returns.new_zeros(len(returns), self.powers)
+        for m in range(returns.shape[1] // self.powers, 0, -1):
+            out.add_(returns[:, m - 1 : m * self.powers : m]).mul_(1.0 - self.beta)
+        return out.add_(1.0).mul_(self.beta)
+
+    def _dense(self, graph: Graph) -> Tensor:
+        largest = int(graph.sizes.max())
+        what = f"PageRankPowers on a graph of {largest} nodes"
+        check_memory(self.memory, 9 * 8 * largest**2, what, "raise memory to allow it")
+        walk = graph.walk("random_walk")
+        out = torch.zeros(graph.num_nodes, self.powers, dtype=torch.float64, device=graph.device)
+        for block in blocks(walk):
+            scatter_rows(out, block, self._diagonals(block, walk))
+        return out
 
     def _diagonals(self, block: Block, walk: WalkMatrix) -> Tensor:
         steps = torch.arange(1, self.powers + 1, device=block.matrices.device)

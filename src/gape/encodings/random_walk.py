@@ -41,7 +41,8 @@ class RandomWalk(NodeEncoding):
 
     Args:
         length: number of steps, and so of features.
-        memory: memory limit, in GiB, for the dense powers of one graph; they are dense even if the graph is sparse.
+        memory: memory limit, in GiB, for the dense powers of one graph where PyTorch computes them; they are dense even
+            if the graph is sparse.
 
     Returns, when called on a graph: ``[num_nodes, length]``.
 
@@ -61,7 +62,6 @@ class RandomWalk(NodeEncoding):
         check_at_least(1, length=self.length)
 
     def compute(self, graph: Graph) -> Tensor:
-        self._check_memory(graph)
         compiled = return_probabilities(graph, self.length, self.dtype)
         if compiled is not None:
             out, left = compiled
@@ -84,7 +84,7 @@ class RandomWalk(NodeEncoding):
     def parts(self, graph: Graph) -> list[Graph]:
         return dense_parts(graph)
 
-    def _check_memory(self, graph: Graph) -> None:
+    def rows(self, graph: Graph) -> Tensor:
         largest = int(graph.sizes.max()) if graph.num_graphs else 0
         diagonals = PowerDiagonals(self.length, self.dtype)
         check_memory(
@@ -93,9 +93,6 @@ class RandomWalk(NodeEncoding):
             f"RandomWalk on a graph of {largest} nodes, dense after a few steps,",
             "raise memory, or estimate with gape.encodings.estimate_random_walk",
         )
-
-    def rows(self, graph: Graph) -> Tensor:
-        diagonals = PowerDiagonals(self.length, self.dtype)
         out = torch.zeros(graph.num_nodes, self.length, dtype=self.dtype, device=graph.device)
         # Weights may exceed the range of float32; normalised weights do not, so those are normalised in float64.
         walk = graph.walk("adjacency") if graph.edge_weight is None else _return_walk(graph)

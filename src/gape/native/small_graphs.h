@@ -134,7 +134,7 @@ static void add_edges(const small_graph *g, const double *restrict x, double *re
 }
 
 /* y = M^T x. */
-static void push(const small_graph *g, const double *restrict x, double *restrict y)
+static inline void push(const small_graph *g, const double *restrict x, double *restrict y)
 {
     int64_t n = g->nodes;
     memset(y, 0, g->stride * sizeof(double));
@@ -213,8 +213,8 @@ BLOCK(eight_by_four, 8, 1)
  * w: [terms][w_stride] with w_stride a multiple of 8 and at least `nodes`, c: [terms][c_stride] with c_stride a multiple
  * of 4 and at least k; scale: [nodes] or NULL.
  */
-static void write_product(const double *w, int64_t w_stride, int64_t nodes, int64_t terms, const double *c,
-                          int64_t c_stride, const double *scale, const output *out, int64_t node)
+static inline void write_product(const double *w, int64_t w_stride, int64_t nodes, int64_t terms, const double *c,
+                                 int64_t c_stride, const double *scale, const output *out, int64_t node)
 {
     int64_t wide = c_stride / 8 * 8;
     for (int64_t i = 0; i < nodes; i += 4)

@@ -281,3 +281,16 @@ def test_relative_damping_has_no_gradient_of_edge_weights_rather_than_half_of_it
     with pytest.warns(UserWarning, match="gradient"):
         assert not gape.encode(graph, encoding).requires_grad
     assert gape.encode(graph, GAPE(3, damping=0.5, relative=False, dtype=F64)).requires_grad
+
+
+@pytest.mark.parametrize("name", ["gape", "gape-rooted"])
+@pytest.mark.parametrize("nodes", [3, 40, 600])
+def test_relative_damping_does_not_depend_on_the_scale_of_the_weights(name, nodes):
+    star = gape.as_graph(nx.star_graph(nodes - 1))
+    settings = {"gape": {"states": 2}, "gape-rooted": {"machines": 2, "radius": 1}}[name]
+    expected = gape.encode(star, name, dtype="float64", **settings)
+    for weight in (1e-300, 1e-160, 1e-155, 1e-100, 1e100, 1e160, 1e300):
+        weights = torch.full((star.num_edges,), weight, dtype=torch.float64)
+        scaled = gape.Graph(star.edge_index, nodes, edge_weight=weights)
+        found = gape.encode(scaled, name, dtype="float64", **settings)
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)

@@ -20,7 +20,7 @@ from gape.graph.graph import Graph
 from gape.graph.hetero import hetero_graph, node_counts, relation_types
 from gape.graph.labels import DegreeLabels, IndexLabels, RandomLabels
 from gape.graph.small_graphs import single_matrix
-from gape.graph.spectral_radius import has_unit_radius, radius_lower_bound, unit_radius
+from gape.graph.spectral_radius import has_moderate_weights, has_unit_radius, radius_lower_bound, unit_radius
 from gape.graph.walk_matrix import MatrixName
 from gape.solvers import LeastSquaresWarning, Solution, Status, solve
 from gape.solvers.certificate import overflowing
@@ -159,7 +159,8 @@ class GAPE(Encoding):
         machine = self.automaton.to(graph.device)
         # A walk matrix of radius 1 is not rescaled, so it stays symmetric or similar to a symmetric matrix.
         if self.relative and not has_unit_radius(graph.walk(matrix)):
-            if self.readout == "node" and self.initial != "softmax_nodes":
+            compiled = has_moderate_weights(graph.edge_weight)
+            if compiled and self.readout == "node" and self.initial != "softmax_nodes":
                 return solve_relative(machine, graph, matrix=matrix, on_singular=self.on_singular, dtype=self.dtype)
             graph, matrix = unit_radius(graph, matrix), "adjacency"
         if self.initial == "softmax_nodes":
@@ -217,6 +218,8 @@ class GAPE(Encoding):
 
     def _single(self, graph: Graph) -> Tensor | None:
         """Compute the rows of one small undirected graph directly; ``None`` if that is not possible."""
+        if self.relative and not has_moderate_weights(graph.edge_weight):
+            return None
         adjacency = single_matrix(graph) if self.readout == "node" and self.matrix == "adjacency" else None
         if adjacency is None or not bool((adjacency == adjacency.T).all()):
             return None

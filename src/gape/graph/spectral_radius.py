@@ -29,6 +29,8 @@ MAX_NODA_STEPS = 100
 # Most steps of the compiled Lanczos process, and the relative residual of the Ritz pair at which it ends.
 MAX_LANCZOS_STEPS = 128
 RITZ_TOLERANCE = 1e-13
+# Weights of compiled Lanczos processes, which square them.
+MODERATE = 1e-100, 1e100
 # Larger graphs use ARPACK instead of dense eigenvalues.
 MAX_DENSE_RADIUS_NODES = 512
 #: Matrices with ρ ≤ 1 for nonnegative weights: rows or columns sum to 1, or the 2-norm is at most 1 (Schur test).
@@ -56,7 +58,7 @@ def spectral_radius(walk: WalkMatrix, only: Tensor | None = None) -> Tensor:
     large, small = sizes > MAX_DENSE_RADIUS_NODES, sizes <= MAX_DENSE_RADIUS_NODES
     if only is not None:
         large, small = large & only, small & only
-    found = _compiled_radius(walk, small)
+    found = _compiled_radius(walk, small) if has_moderate_weights(values) else None
     if found is not None:
         known = small & ~found.isnan()
         out, small = torch.where(known, found, out), small & ~known
@@ -141,6 +143,15 @@ def radius_lower_bound(graph: Graph) -> float:
     if graph.edge_weight is not None or graph.num_edges == 0 or not graph.undirected:
         return 0.0
     return math.sqrt(float(graph.adjacency.out_degree.max()))
+
+
+def has_moderate_weights(weights: Tensor | None) -> bool:
+    """Return whether the squares of weights are far from over- and underflow, as the compiled Lanczos process needs."""
+    if weights is None or not weights.numel():
+        return True
+    size = weights.detach().abs()
+    smallest = torch.where(size > 0, size, 1.0).min()
+    return bool((smallest >= MODERATE[0]) & (size.max() <= MODERATE[1]))
 
 
 def has_unit_radius(walk: WalkMatrix) -> bool:

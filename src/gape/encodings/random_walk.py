@@ -113,7 +113,8 @@ def return_probabilities(graph: Graph, length: int, dtype: torch.dtype) -> tuple
         256 nodes, and those with weights that are negative or beyond 2^±300.
     """
     kernel = find_kernel("returns", *_RETURNS)
-    if kernel is None or not graph.num_nodes or graph.scan is None:
+    # The walk of weights with a gradient was not scanned, even if the graph was.
+    if kernel is None or not graph.num_nodes or graph.scan is None or graph.walk("adjacency").adjacency.scan is None:
         return None
     out = torch.empty(graph.num_nodes, length, dtype=dtype)
     done = torch.empty(graph.num_graphs, dtype=torch.bool)

@@ -9,14 +9,17 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-def progress_bars(*, percent: bool = False, show: bool = True, console: Console | None = None) -> Progress:
+def progress_bars(
+    *, percent: bool = False, show: bool = True, keep: bool = False, console: Console | None = None
+) -> Progress:
     """Make progress bars on standard error: title, bar, amount, time left; a context manager.
 
-    They vanish when the work is done, and show nothing where there is no terminal.
+    They vanish when the work is done, and show nothing where there is no terminal, unless they are to be kept.
 
     Args:
         percent: show the share that is done and a ``note``, a field of every task, instead of the count.
         show: False for none.
+        keep: leave the finished bar on the screen, and write it to a log where there is no terminal.
         console: another place to show them.
 
     Example:
@@ -37,4 +40,4 @@ def progress_bars(*, percent: bool = False, show: bool = True, console: Console 
         TimeRemainingColumn(),
     )
     console = console or Console(stderr=True)
-    return Progress(*columns, console=console, transient=True, disable=not (show and console.is_terminal))
+    return Progress(*columns, console=console, transient=not keep, disable=not (show and (keep or console.is_terminal)))

@@ -181,7 +181,7 @@ def progress(title: str, total: int, show: bool = True) -> Iterator[Callable[[in
     if not show:
         yield lambda amount: None
         return
-    with progress_bars() as bar:
+    with progress_bars(keep=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)
 

@@ -60,7 +60,7 @@ def table(
         bool,
         typer.Option(
             "--measure",
-            help="For graph-runtime: measure first (on --task if given), and store the times in --results.",
+            help="For graph-runtime: measure first (--task, --encoding, if given), and store the times in --results.",
         ),
     ] = False,
     data_dir: DataDir = None,
@@ -97,9 +97,11 @@ def table(
     if name == "graph-runtime":
         from gape.experiments.runtime.table import chosen_workloads, measure_runtimes, runtime_table
 
+        rows = encoding.split(",") if encoding else None
         if measure:
-            measure_runtimes(results, data_dir, workloads=chosen_workloads(task.split(",") if task else None))
-        made = runtime_table(results, encoding.split(",") if encoding else None)
+            workloads = chosen_workloads(task.split(",") if task else None)
+            measure_runtimes(results, data_dir, workloads=workloads, encodings=rows)
+        made = runtime_table(results, rows)
     elif name == "translation":
         from gape.experiments.translation.results import read_results as read_translations
         from gape.experiments.translation.results import translation_table

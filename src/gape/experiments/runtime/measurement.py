@@ -89,8 +89,10 @@ def measure(
     quick: bool = False,
     states: Sequence[int] = (20, 32),
     workloads: Sequence[str] = tuple(SIZES),
+    encodings: Sequence[str] | None = None,
 ) -> Iterator[tuple[Timing, dict[str, Any]]]:
-    """Time all encodings on all workloads, one after the other; yield each with the conditions of the measurement."""
+    """Time encodings, all of them or some, on workloads; yield each with the conditions of the measurement."""
+    rows = comparisons(states, encodings)
     console = Console(stderr=True)
     console.print(native.description())
     for name in workloads:
@@ -105,7 +107,7 @@ def measure(
             "machine": platform.machine(),
             "torch": torch.__version__,
         }
-        for comparison in comparisons(states):
+        for comparison in rows:
             with console.status(f"{name}: timing {comparison.encoding}"):
                 timing = timed(work, comparison, 0.02 if quick else BASELINE_SECONDS)
             yield timing, {**conditions, "finished": datetime.now(UTC).isoformat(timespec="seconds")}

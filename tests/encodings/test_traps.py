@@ -40,6 +40,16 @@ def test_rows_that_are_all_the_same_are_named():
             gape.encode(ring, name)
 
 
+@pytest.mark.parametrize(("name", "weight"), [("electrostatic", 1e-60), ("svd", 1e160)])
+def test_values_beyond_float32_are_said_and_fit_into_float64(name, weight):
+    path = Graph.from_edges(
+        [(0, 1), (1, 2), (2, 3)], undirected=True, edge_weight=torch.tensor([weight] * 3, dtype=torch.float64)
+    )
+    with pytest.warns(UserWarning, match=r"values of \w+ are beyond the range of float32: .* dtype='float64'"):
+        assert gape.encode(path, name).isinf().any()
+    assert gape.encode(path, name, dtype="float64").isfinite().all()
+
+
 def test_zeros_of_any_encoding_are_named():
     with pytest.warns(UserWarning, match="all values of RandomWalk on these 4 edges are 0: try 'lape'"):
         gape.encode(nx.path_graph(3), "rw", length=1)

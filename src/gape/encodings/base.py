@@ -89,7 +89,13 @@ class Encoding(ABC):
         return zero
 
     def warn_if_uninformative(self, values: Tensor, graph: Graph) -> None:
-        """Warn if all values are 0, or if the rows of all nodes, three or more, are the same up to rounding."""
+        """Warn if values of nodes are infinite, if all are 0, or if all rows, three or more, are the same."""
+        infinite = 0 if self.pairwise else int(values.isinf().sum())
+        if infinite:
+            way_out = "scale the edge weights" + (", or take dtype='float64'" if self.dtype == torch.float32 else "")
+            kind = str(self.dtype).removeprefix("torch.")
+            warn_caller(f"{infinite} values of {type(self).__name__} are beyond the range of {kind}: {way_out}")
+            return
         if self.warn_if_zero(values, graph) or self.pairwise or len(values) < 3 or not bool(values.any()):
             return
         # False, too, for values that are not numbers.

@@ -137,9 +137,7 @@ def expressiveness(
 
     Example: gape expressiveness rw gape-rooted-3 3-WL
     """
-    from rich.console import Console
-    from rich.progress import track
-
+    from gape._internal.progress import progress_bars
     from gape.encodings import make
     from gape.experiments.expressiveness import (
         NAMES,
@@ -167,8 +165,8 @@ def expressiveness(
     pairs = PairSet.brec(data_dir)
     work = [partial(separate, name, pairs) for name in chosen]
     work += [partial(separate_by_features, name, one, pairs) for name, one in encodings.items()]
-    shown = Console(stderr=True)
-    found = [run() for run in track(work, "Comparing", console=shown, transient=True, disable=not shown.is_terminal)]
+    with progress_bars() as bars:
+        found = [run() for run in bars.track(work, description="Comparing")]
     text = render(found, pairs.categories, format_)
     if output is None:
         typer.echo(text, nl=False)

@@ -255,6 +255,7 @@ def walk_matrix(adjacency: Adjacency, name: str) -> WalkMatrix:
     right = left if in_degree is out_degree else _inverse(in_degree, "in-degree", root=True)
     if name == "symmetric":
         return WalkMatrix(name, adjacency, left=left, right=right)
+    assert name == "normalized_laplacian", name
     connected = ((out_degree > 0) | (in_degree > 0)).to(out_degree.dtype)
     return WalkMatrix(name, adjacency, left=left, right=right, diagonal=connected, sign=-1.0)
 

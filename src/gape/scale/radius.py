@@ -27,7 +27,7 @@ from gape.graph.spectral_radius import STOCHASTIC, spectral_radii
 from gape.native import kernel
 from gape.scale.build import Progress
 from gape.scale.disk_graph import DiskGraph
-from gape.scale.walk import Array, SplitWalk
+from gape.scale.walk import BY_IN_DEGREE, BY_OUT_DEGREE, Array, SplitWalk
 
 # Edges within components that are solved in memory, about 100 bytes each.
 MAX_MEMORY_EDGES = 1 << 22
@@ -117,10 +117,10 @@ def _in_memory(graph: DiskGraph, matrix: str, component: NDArray[np.int32]) -> t
     if len(source) == 0:
         return 0.0, large.tolist()
     weight = np.concatenate([part[2] for part in found]) if graph.weighted else np.ones(len(source))
-    in_degree = np.diff(graph.offsets).astype(np.float64) if matrix in STOCHASTIC[1:] else None
+    in_degree = np.diff(graph.offsets).astype(np.float64) if matrix in BY_IN_DEGREE else None
     if in_degree is not None and graph.weights is not None:
         in_degree = np.add.reduceat(np.append(graph.weights, 0.0), graph.offsets[:-1]) * (in_degree > 0)
-    if matrix in STOCHASTIC[::2]:
+    if matrix in BY_OUT_DEGREE:
         weight = weight / (graph.out_degree[source] ** (0.5 if matrix == "symmetric" else 1.0))
     if in_degree is not None:
         weight = weight / (in_degree[target] ** (0.5 if matrix == "symmetric" else 1.0))

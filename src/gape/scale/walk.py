@@ -84,7 +84,9 @@ def _numpy_product(graph: DiskGraph, first: int, last: int, x: NDArray[Any], out
             rows[filled] = np.add.reduceat(found, offsets[filled] - offsets[0], axis=0)
 
 
-MATRICES = ("adjacency", *STOCHASTIC)
+# Walk matrices that divide by the degrees of the sources, and of the targets; symmetric ones by roots of both.
+BY_OUT_DEGREE, BY_IN_DEGREE = ("random_walk", "symmetric"), ("random_walk_in", "symmetric")
+MATRICES = ("adjacency", "random_walk", "random_walk_in", "symmetric")
 
 Array = NDArray[np.float64]
 
@@ -123,8 +125,8 @@ class SplitWalk:
         self.steps = 0
         self._whole = np.zeros((graph.nodes, columns), dtype=self.dtype)
         root = matrix == "symmetric"
-        self._left = _inverse(graph.out_degree[self.first : self.last], root) if matrix in STOCHASTIC[::2] else None
-        self._right = _inverse(self.in_degree(), root) if matrix in STOCHASTIC[1:] else None
+        self._left = _inverse(graph.out_degree[self.first : self.last], root) if matrix in BY_OUT_DEGREE else None
+        self._right = _inverse(self.in_degree(), root) if matrix in BY_IN_DEGREE else None
 
     @property
     def rows(self) -> int:

@@ -55,6 +55,7 @@ class RandomWalk(NodeEncoding):
     length: int = 20
     memory: float = 4.0
 
+    version: ClassVar[int] = 2  # version 1 computed small graphs in float32, for float32
     instead: ClassVar[str] = "'lape'"
 
     def __post_init__(self) -> None:

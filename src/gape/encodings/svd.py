@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import scipy.sparse
 import torch
@@ -48,6 +49,8 @@ class SingularVectors(NodeEncoding):
 
     rank: int = 8
     memory: float = 4.0
+
+    version: ClassVar[int] = 2  # in version 1 the bases of multiple values depended on the other graphs
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -273,6 +273,7 @@ _TABLES: Mapping[str, Layout] = {
             EncodingRow("Baseline, LayerNorm", "none", {"norm": "layer"}),
             *_encoding_rows("lape", "rw", "spd", "pprp", "gape"),
             EncodingRow("GAPE, γ = 1", "gape", {"encoding.damping": "1.0"}),
+            *_encoding_rows("gape-star", "gape-star-20", "gape-2star", "gape-2star-20", "gape-2star-max"),
         ),
         (
             *_task_columns("cycles-v"),
@@ -281,6 +282,11 @@ _TABLES: Mapping[str, Layout] = {
                 for variant in ("released", "matched", "matched-released")
             ),
         ),
+    ),
+    "splits": Layout(
+        f"PLANAR with disjoint parts, and with parts that overlap as in the authors' loader: {_FIGURES}",
+        _encoding_rows("none", "rw", "gape"),
+        (*_task_columns("planar"), TaskColumn("PLANAR reshuffled", "planar", {"data.splits": "reshuffled"})),
     ),
     "node-order": Layout(
         f"CSL by order of the nodes and by equation: {_FIGURES}",

@@ -30,7 +30,7 @@ test-slow: $(STAMP)
 test-search: $(STAMP)
 	$(ONE) $(BIN)/pytest -n 2 --hypothesis-profile=search
 
-# Chromium, from the system or by apt if we may install it, and Playwright, which drives it.
+# Chromium (the system's, or installed with apt if root) and Playwright, which drives it.
 BROWSER := $(VENV)/.browser
 install-browser: $(BROWSER)
 
@@ -43,9 +43,9 @@ $(BROWSER): $(STAMP)
 test-browser: $(BROWSER)
 	$(ONE) $(BIN)/pytest -m browser -s tests/explorer/test_browser.py
 
-# The compiled kernels with AddressSanitizer and UBSan, on the tests of kernels and solvers, those for processors without
-# AVX2, and those for ARM under an emulator if gcc-aarch64-linux-gnu and qemu-user-static are there; then the solvers
-# without kernels, as everything runs where there is no C compiler.
+# Tests the compiled kernels: with AddressSanitizer and UBSan; the variant for processors without AVX2; the ARM variant
+# under an emulator if gcc-aarch64-linux-gnu and qemu-user-static are installed. Then tests the solvers without kernels,
+# as on a machine without a C compiler.
 SANITIZED := build/sanitized
 test-native: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(SANITIZED) \
@@ -69,11 +69,11 @@ docs: $(DOCS)
 test-wheel: $(STAMP)
 	$(BIN)/python tests/wheel_check.py
 
-# CYCLES without and with encodings on a short schedule, no data needed: a table and a page, in about five minutes.
+# Trains on CYCLES without and with encodings on a short schedule; writes a table and a page in about five minutes. Needs no data.
 bench: $(STAMP)
 	$(BIN)/gape bench cycles --short --encoding none,lape,rw,gape --jobs 2 --report runs/report.html
 
-# The tables and figures of the pages, again from results/.
+# Regenerates the tables and figures of the pages from results/.
 results: $(STAMP)
 	$(BIN)/python docs/tables.py
 	$(BIN)/gape table --set pattern:train_fraction=0.1 --set cluster:train_fraction=0.1 --set cycles-v:data.variant=released --runs results --plot docs/graph-performance.png > /dev/null
@@ -87,12 +87,12 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The wheel, built twice and compared byte by byte, its bill of materials, and an audit of the pinned versions.
+# Builds the wheel twice and compares the bytes, writes its bill of materials, and audits the pinned versions.
 release: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[proof]'
 	$(BIN)/python tests/release.py
 
-# Small changes of the code, a sample per folder, and how many of them the tests notice: hours.
+# Mutation testing: makes small changes to the code, a sample per folder, and counts those that fail a test. Takes hours.
 test-mutation: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[proof]'
 	$(BIN)/python tests/mutation.py --sample 30 --output mutants.jsonl

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import gape
+from gape import native
 from gape.graph.batching import group_by_size
 from gape.solvers import FixedPoint, Kronecker, Krylov, Schur, Series, Spectral
 from gape.solvers.equation import Equation
@@ -174,7 +175,8 @@ def test_an_acyclic_graph_keeps_its_finite_sum_beside_graphs_with_cycles(nodes, 
     together = gape.solve(automaton, [TRIANGLE, path(nodes), TRIANGLE, path(3)])
     assert [s.name for s in together.status] == ["ALGEBRAIC", "RUN_SUM", "ALGEBRAIC", "RUN_SUM"]
     assert torch.equal(together.weights[3 : 3 + nodes], alone.weights)
-    assert together.solver == ["Spectral", "Series", "Spectral", "Series"]
+    other = "Spectral" if native.library() is None else "Krylov"
+    assert together.solver == [other, "Series", other, "Series"]
     assert torch.equal(together.spectral_radius[[1, 3]], torch.zeros(2, dtype=torch.float64))
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 import gape
-from gape import Automaton, Graph
+from gape import Automaton, Graph, native
 from gape.solvers import Auto, Kronecker, Krylov, Schur, Series, SolveError, Status
 
 closed, pair = (functools.partial(gape.solve, readout=name) for name in ("closed", "pair"))
@@ -226,3 +227,18 @@ def test_long_directed_cycles_beyond_convergence_are_not_singular(damping):
     for u in list(range(nodes - 1, -1, -1)) * 4:
         expected[u] = x = (x - starts[(u + 1) % nodes]) @ back
     np.testing.assert_allclose(solution.weights, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize(("weight", "damping"), [(1e155, 1e-155), (1e155, 1e-156), (1e-170, 1e169), (1e-155, 1e154)])
+@pytest.mark.parametrize("solver", [None, Krylov()], ids=["auto", "krylov"])
+@pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
+def test_weights_whose_squares_overflow_or_vanish_give_no_wrong_answer(solver, weight, damping, undirected, compiled):
+    edges = [(0, 1), (1, 2), (2, 3)] if undirected else [(0, 1), (1, 2), (2, 3), (3, 0)]
+    weights = [weight * (i + 1) for i in range(len(edges))]
+    graph = Graph.from_edges(edges, undirected=undirected, edge_weight=weights)
+    expected = np.linalg.solve(np.eye(4) - damping * graph.walk().dense()[0].mT.numpy(), np.ones(4))
+    with nullcontext() if compiled else native.switched_off():
+        solution = gape.solve(Automaton.katz(damping), graph, solver=solver)
+    np.testing.assert_allclose(solution.weights[:, 0], expected, rtol=1e-9)

@@ -1,25 +1,12 @@
 /* Galerkin solutions in Krylov spaces by the Lanczos process, graph by graph: the inner loops of solvers/krylov.py for
  * walk matrices that are symmetric, or similar to a symmetric one. */
-#include "small_graphs.h"
+#include "krylov.h"
 
 /* As in solvers/krylov.py and solvers/certificate.py. */
-#define BREAKDOWN_RATIO 1e-13
-#define REORTHOGONALISE_BELOW 0.7
 #define EXCITED_RATIO 1e-10
 #define SINGULAR_GAP 1e-10
 /* Graphs whose equation is closer to a singular one are left to the caller. */
 #define MIN_SEPARATION 1e-6
-
-/* The automaton, diagonalised: the solution for the right-hand side e_1 of label a is the sum over the poles lambda of
- * (I - lambda H)^-1 e_1 g_a, real parts only; of two conjugate poles only one is here, and counts twice in g. */
-typedef struct {
-    int64_t poles, states, stride, labels;
-    const double *re, *im;     /* lambda, [poles] */
-    const double *g_re, *g_im; /* [labels][poles][stride] */
-    const double *transition;  /* [states][stride], columns beyond `states` are 0 */
-    const double *initial;     /* [labels][stride] */
-    double radius;             /* largest absolute eigenvalue */
-} automaton;
 
 /* The Krylov space of one label. */
 typedef struct {
@@ -31,32 +18,8 @@ typedef struct {
     double factor;         /* on the walk matrix */
     int64_t steps, built;  /* dimension in use, and dimension that is known */
     int64_t ended, whole;  /* whether the space in use, and the one that is known, stopped growing */
+    int64_t failed;        /* whether its numbers are out of range */
 } space;
-
-static inline double dot(const double *restrict x, const double *restrict y, int64_t n)
-{
-    double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t v = 0; v < n; v++)
-        sum += x[v] * y[v];
-    return sum;
-}
-
-/* w -= sum_j <v_j, w> v_j for the vectors from `first` on; returns the part along the last. */
-static inline double project_out(double *restrict w, const double *restrict vectors, int64_t stride, int64_t first,
-                                 int64_t count, double *restrict along)
-{
-    for (int64_t j = first; j < count; j++)
-        along[j] = dot(w, vectors + j * stride, stride);
-    for (int64_t j = first; j < count; j++) {
-        const double *restrict v = vectors + j * stride;
-        double by = along[j];
-#pragma omp simd
-        for (int64_t i = 0; i < stride; i++)
-            w[i] -= by * v[i];
-    }
-    return along[count - 1];
-}
 
 /* w = diag(1/c) M^T diag(c) v; c may be NULL. */
 static inline void apply(const small_graph *g, const double *c, const double *restrict v, double *restrict w,
@@ -81,6 +44,7 @@ static void lanczos_step(space *s, const small_graph *g, const double *c, double
         double *w = s->vectors + (j + 1) * stride;
         apply(g, c, s->vectors + j * stride, w, spare);
         double before = sqrt(dot(w, w, stride));
+        s->failed |= !in_range(before, w, stride);
         s->largest = before > s->largest ? before : s->largest;
         /* The three-term recurrence, then all vectors: after that as often as much of w cancels. */
         double alpha = project_out(w, s->vectors, stride, j ? j - 1 : 0, j + 1, along);
@@ -92,7 +56,7 @@ static void lanczos_step(space *s, const small_graph *g, const double *c, double
             if (size >= REORTHOGONALISE_BELOW * before)
                 break;
         }
-        s->whole = !(size > BREAKDOWN_RATIO * s->largest);
+        s->whole = s->failed || !(size > BREAKDOWN_RATIO * s->largest);
         s->alpha[j] = s->factor * alpha;
         s->beta[j] = s->whole ? 0.0 : s->factor * size;
         s->built = j + 1;
@@ -110,6 +74,7 @@ static void start_space(space *s, int64_t stride)
     s->factor = 1.0;
     s->largest = 0.0;
     s->steps = s->built = 0;
+    s->failed = 0;
     s->ended = s->whole = s->start == 0.0;
     for (int64_t v = 0; v < stride && !s->ended; v++)
         s->vectors[v] /= s->start;
@@ -169,24 +134,7 @@ static double coordinates(const space *s, const automaton *a, int64_t label, dou
             zr[p] = (nr * pr[p] + ni * pi[p]) * scale;
             zi[p] = (ni * pr[p] - nr * pi[p]) * scale;
         }
-        double *restrict y = s->y + j * stride, *restrict moved = s->moved + j * stride;
-        memset(y, 0, stride * sizeof(double));
-        for (int64_t p = 0; p < poles; p++) {
-            const double *restrict gr = a->g_re + (label * poles + p) * stride;
-            const double *restrict gi = a->g_im + (label * poles + p) * stride;
-            double x = s->start * zr[p], z = s->start * zi[p];
-#pragma omp simd
-            for (int64_t q = 0; q < stride; q++)
-                y[q] += x * gr[q] - z * gi[q];
-        }
-        memset(moved, 0, stride * sizeof(double));
-        for (int64_t p = 0; p < a->states; p++) {
-            const double *restrict mu = a->transition + p * stride;
-            double x = y[p];
-#pragma omp simd
-            for (int64_t q = 0; q < stride; q++)
-                moved[q] += x * mu[q];
-        }
+        coordinates_of(a, label, s->start, zr, zi, s->y + j * stride, s->moved + j * stride);
     }
     double sum = 0.0;
     for (int64_t j = 0; j < steps; j++) {
@@ -354,7 +302,7 @@ static double find_radius(space *s, const small_graph *g, const double *c, int64
         top = end_of_spectrum(s, s->steps, 1.0, NULL, &last);
         rest = s->steps == g->nodes ? 0.0 : s->beta[s->steps - 1] * last;
     }
-    return rest <= tolerance * top ? top : NAN;
+    return rest <= tolerance * top && !s->failed ? top : NAN;
 }
 
 /* Add |c V q| to x, q the eigenvector of H for its largest eigenvalue theta: two steps of inverse iteration. */
@@ -498,7 +446,7 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
             spaces->steps = spaces->ended = 0;
         }
         for (int turn = 0; turn < 8; turn++, goal *= 0.1) {
-            int more = 0;
+            int more = 0, failed = 0;
             double inside = 0.0, outside = 0.0;
             norms = 0.0;
             for (int64_t l = 0; l < labels; l++) {
@@ -509,6 +457,7 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
                     left = eliminate(s, a, s->steps - 1);
                 }
                 more |= !s->ended && s->steps < most;
+                failed |= (int)s->failed;
                 if (s->steps == 0)
                     continue;
                 memset(zr, 0, a->poles * sizeof(double));
@@ -518,7 +467,7 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
                 outside += s->beta[s->steps - 1] * sqrt(dot(tail, tail, a->stride));
                 norms += dot(s->y, s->y, s->steps * a->stride);
             }
-            found = rhs_norm[i] > 0.0 ? largest_c * (sqrt(inside) + outside) / rhs_norm[i] : 0.0;
+            found = failed ? INFINITY : rhs_norm[i] > 0.0 ? largest_c * (sqrt(inside) + outside) / rhs_norm[i] : 0.0;
             if (found <= tolerance && precision == 0.0) {
                 /* The nearer a pole, the smaller the residual has to be. */
                 nearest = INFINITY;
@@ -531,7 +480,7 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
                 }
                 nearest = sqrt(nearest);
             }
-            if (!(nearest >= MIN_SEPARATION) || found <= tolerance * (nearest < 1.0 ? nearest : 1.0) || !more)
+            if (failed || !(nearest >= MIN_SEPARATION) || found <= tolerance * (nearest < 1.0 ? nearest : 1.0) || !more)
                 break;
         }
         int fine = found <= tolerance && nearest >= MIN_SEPARATION && isfinite(norms);

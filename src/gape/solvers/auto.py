@@ -12,13 +12,15 @@ from gape._internal.validation import whole_number
 from gape.automaton import Automaton
 from gape.graph.graph import Graph
 from gape.solvers.base import Assignment, Result, Solver
-from gape.solvers.certificate import check_tolerance
+from gape.solvers.certificate import check_tolerance, radius_bounds_of
 from gape.solvers.equation import Equation
 from gape.solvers.fixed_point import FixedPoint
+from gape.solvers.kernels import output
 from gape.solvers.kronecker import Kronecker
 from gape.solvers.krylov import Krylov
 from gape.solvers.schur import Schur
 from gape.solvers.series import Series
+from gape.solvers.solution import Status
 from gape.solvers.spectral import Spectral
 
 # The sum over runs converges fast if ρ(μ)·‖A‖ is at most this.
@@ -98,10 +100,15 @@ class Auto(Solver):
 
     def compiled(self, equation: Equation, chosen: Tensor | None = None) -> Result | None:
         """Apply the rule to each graph alone, as kernels solve each alone."""
+        weights = output(equation)  # one memory for all kernels
+        if weights is not equation.out:
+            equation = replace(equation, out=weights)
         fast = self._fast_graphs(equation)
         series = Series(self.tolerance or equation.tolerance)
-        if bool(fast.all()) or equation.walk.similarity is None:
+        if bool(fast.all()):
             return series.compiled(equation)
+        if equation.walk.similarity is None:
+            return self._compiled_directed(equation, series)
         picked = self.pick(equation)
         if not picked.iterative:
             # Compiled, a Krylov space costs less than eigenvectors at any size.
@@ -113,6 +120,20 @@ class Auto(Solver):
         if result is None or summed is None:
             return result or summed
         result.update_where(fast, summed)
+        return result
+
+    def _compiled_directed(self, equation: Equation, series: Series) -> Result | None:
+        """Add up the runs where they surely converge, soon enough; a Krylov space for the other graphs."""
+        bounds = radius_bounds_of(equation)
+        summed = series.compiled(equation, bounds=bounds)
+        # Sums without cycles are finite; those that the kernel leaves out need substitution along the edges.
+        left = ~equation.walk.acyclic_graphs
+        if summed is not None:
+            left &= summed.has_status(Status.NOT_CONVERGED)
+        result = Krylov(series.tolerance).compiled(equation, left, bounds=bounds) if bool(left.any()) else None
+        if summed is None or result is None:
+            return result or summed
+        result.update_where(~left, summed)
         return result
 
     def pick(self, equation: Equation) -> Solver:

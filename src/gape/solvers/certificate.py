@@ -163,8 +163,8 @@ def radius_bounds_of(equation: Equation, lower: Tensor | None = None, positive: 
 
     In turn, for graphs that are not decided yet: a norm of A; no cycle, in the graph or the transitions; for a
     ``positive`` vector y ``[n]``, max (|A|ᵀy)_v / y_v (Collatz, 1942); weighted walk counts, which bound ρ from above;
-    dense eigenvalue problems for graphs that are small enough; and for larger ones, if no weight is negative, the
-    smallest growth of walk counts in a strongly connected component, which bounds ρ from below.
+    if no weight is negative, the smallest growth of walk counts in a strongly connected component, which bounds ρ from
+    below; and dense eigenvalue problems for graphs that are small enough.
 
     Args:
         lower: ``[graphs]``, a known lower bound of ρ(A).
@@ -189,12 +189,12 @@ def radius_bounds_of(equation: Equation, lower: Tensor | None = None, positive: 
         bounds = improve(high * (1.0 + 1e-14) * walk.adjacency.segment_max(ratio.masked_fill(isolated, 0.0)))
     if bool(undecided().any()):
         bounds = improve(_walk_count_bound(equation, undecided()))
+    if walk.nonnegative and bool(undecided().any()):
+        bounds = RadiusBounds(torch.maximum(bounds.lower, low * _least_growth(walk)), bounds.upper)
     small = walk.adjacency.sizes <= MAX_DENSE_RADIUS_NODES
     if bool((undecided() & small).any()):
         below, above = spectral_radius_bounds(walk, undecided() & small)
         bounds = RadiusBounds(torch.maximum(bounds.lower, low * below), torch.minimum(bounds.upper, high * above))
-    if walk.nonnegative and bool((undecided() & ~small).any()):
-        bounds = RadiusBounds(torch.maximum(bounds.lower, low * _least_growth(walk)), bounds.upper)
     return bounds
 
 

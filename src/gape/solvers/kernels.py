@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gape._internal.threads import map_threads, num_threads
 from gape.graph.small_graphs import SmallGraphs, address
 from gape.graph.spectral_radius import RITZ_TOLERANCE
 from gape.native import kernel as find_kernel
@@ -18,6 +19,8 @@ from gape.solvers.equation import Equation
 # Longest runs and most labels that a kernel follows.
 MAX_KERNEL_STEPS = 64
 MAX_KERNEL_LABELS = 8
+# Numbers in the Hessenberg matrices of graphs that are solved together: 128 MiB.
+MAX_HESSENBERG_NUMBERS = 1 << 24
 
 
 class LabelledGraphs(SmallGraphs):
@@ -120,9 +123,22 @@ class Diagonalised(ctypes.Structure):
         ("radius", c_double),
     ]
 
+    @classmethod
+    def of(cls, equation: Equation, poles: Tensor, parts: Tensor) -> Diagonalised:
+        """From the eigenvalues of μ and their parts of the weights, as :func:`galerkin` has them."""
+        numbers = [
+            *(poles.real.contiguous(), poles.imag.contiguous()),
+            *(padded_columns(x) for x in (parts.real, parts.imag, equation.transition)),
+            padded_columns(equation.initial.T[equation.used_labels]),
+        ]
+        shape = len(poles), equation.states, numbers[-1].shape[-1], len(equation.used_labels)
+        found = cls(*shape, *map(address, numbers), equation.transition_bounds[1])
+        found.alive = numbers  # the tensors to which it points
+        return found
+
 
 class Galerkin(NamedTuple):
-    """Results of the Krylov kernel per graph; ``residual`` is infinite where it certifies nothing."""
+    """Results of the Krylov kernels per graph; ``residual`` is infinite where they certify nothing."""
 
     weights: Tensor
     residual: Tensor
@@ -163,13 +179,7 @@ def galerkin(
     assert kernel is not None
     graphs, weights, walk = LabelledGraphs(equation, chosen), output(equation), equation.walk
     similarity = None if walk.symmetric or walk.similarity is None else walk.similarity.contiguous()
-    numbers = [
-        *(poles.real.contiguous(), poles.imag.contiguous()),
-        *(padded_columns(x) for x in (parts.real, parts.imag, equation.transition)),
-        padded_columns(equation.initial.T[equation.used_labels]),
-    ]
-    shape = len(poles), equation.states, numbers[-1].shape[-1], graphs.labels
-    automaton = Diagonalised(*shape, *map(address, numbers), equation.transition_bounds[1])
+    automaton = Diagonalised.of(equation, poles, parts)
     rhs_norm, norm = equation.rhs_norm.contiguous(), walk.norm_bounds.contiguous()
     found = torch.full((4, equation.num_graphs), torch.inf, dtype=torch.float64)
     steps = graphs.run(
@@ -186,4 +196,45 @@ def galerkin(
         *(x.data_ptr() for x in found),
     )
     residual, radius, separation, size = found
+    return Galerkin(weights, residual, radius, separation, size, steps)
+
+
+_ARNOLDI = (
+    *(c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_int64, c_void_p, c_double),
+    *(c_void_p, c_int32, c_void_p, c_void_p, c_void_p),
+)
+
+
+def directed_galerkin(
+    equation: Equation, poles: Tensor, parts: Tensor, limit: int, tolerance: float, chosen: Tensor | None
+) -> Galerkin:
+    """Solve the chosen graphs in Krylov spaces by the Arnoldi process: as :func:`galerkin` for any walk matrix."""
+    kernel = find_kernel("arnoldi", *_ARNOLDI)
+    assert kernel is not None
+    weights, automaton = output(equation), Diagonalised.of(equation, poles, parts)
+    labels, graphs = len(equation.used_labels), equation.num_graphs
+    limit = min(limit, int(equation.sizes.max()))
+    rhs_norm = equation.rhs_norm.contiguous()
+    residual, size = torch.full((2, graphs), torch.inf, dtype=torch.float64)
+    radius, separation = torch.zeros(graphs, dtype=torch.float64), torch.ones(graphs, dtype=torch.float64)
+    everyone = torch.ones(graphs, dtype=torch.bool) if chosen is None else chosen
+    steps = 0
+    for some in everyone.nonzero().flatten().split(max(1, MAX_HESSENBERG_NUMBERS // (labels * limit**2))):
+        start, stop = int(some[0]), int(some[-1]) + 1
+        h = torch.zeros(stop - start, labels, limit, limit, dtype=torch.float64)
+        mask = torch.zeros(graphs, dtype=torch.bool).index_fill(0, some, True)
+        batch = LabelledGraphs(equation, mask)
+        found = batch.run(
+            kernel,
+            *(address(batch.label), ctypes.addressof(automaton), limit, rhs_norm.data_ptr(), tolerance),
+            *(weights.data_ptr(), weights.dtype == torch.float32),
+            # The kernel counts graphs from the first of the batch.
+            h.data_ptr() - start * h[0].nbytes,
+            *(residual.data_ptr(), size.data_ptr()),
+        )
+        steps = max(steps, found)
+        pieces = h[some - start].chunk(num_threads())
+        theta = torch.cat(map_threads(torch.linalg.eigvals, pieces)).flatten(1)
+        radius[some] = theta.abs().amax(1)
+        separation[some] = (1.0 - theta.unsqueeze(-1) * poles).abs().flatten(1).amin(1).clamp(max=1.0)
     return Galerkin(weights, residual, radius, separation, size, steps)

@@ -25,12 +25,14 @@ from gape.solvers.certificate import (
     SINGULAR_GAP,
     UNKNOWN,
     YES,
+    RadiusBounds,
     below_one,
     check_tolerance,
     judge,
+    radius_bounds_of,
 )
 from gape.solvers.equation import Equation
-from gape.solvers.kernels import MAX_KERNEL_STEPS, galerkin
+from gape.solvers.kernels import MAX_KERNEL_STEPS, directed_galerkin, galerkin
 from gape.solvers.projection import Projection
 from gape.solvers.schur_form import SchurForm
 from gape.solvers.solution import Status
@@ -42,6 +44,8 @@ BREAKDOWN_RATIO = 1e-13
 REORTHOGONALISE_BELOW = 0.7
 # Condition number of the eigenvectors of μ up to which the compiled kernel uses them.
 MAX_KERNEL_CONDITION = 1e3
+# Equations closer to a singular one are left to PyTorch, as in native/krylov.c.
+MIN_KERNEL_SEPARATION = 1e-6
 
 
 @dataclass(frozen=True)
@@ -95,34 +99,62 @@ class Krylov(Solver):
             # The test treats μ as normal; where it is not, ask for a smaller residual.
             goal *= 1e-2
 
-    def compiled(self, equation: Equation, chosen: Tensor | None = None, *, relative: bool = False) -> Result | None:
-        """Solve by the kernel; ``relative`` divides the matrix of each graph by its spectral radius first."""
-        if equation.walk.similarity is None:
-            return None
-        if relative and (equation.labels is not None or not equation.walk.nonnegative):
+    def compiled(
+        self,
+        equation: Equation,
+        chosen: Tensor | None = None,
+        *,
+        relative: bool = False,
+        bounds: RadiusBounds | None = None,
+    ) -> Result | None:
+        """Solve by the kernels.
+
+        Args:
+            chosen: ``[graphs]``, which graphs; all if ``None``.
+            relative: divide the matrix of each graph by its spectral radius first, if it is similar to a symmetric one.
+            bounds: of ρ(μ)ρ(A), if they are known.
+        """
+        symmetric = equation.walk.similarity is not None
+        if relative and not (symmetric and equation.labels is None and equation.walk.nonnegative):
             return None
         diagonal = _partial_fractions(equation)
         if diagonal is None or not equation.reliable_poles:
             return None
         limit = min(self.max_steps, MAX_KERNEL_STEPS)
-        found = galerkin(equation, *diagonal, limit, self.tolerance, chosen, relative)
+        if symmetric:
+            found = galerkin(equation, *diagonal, limit, self.tolerance, chosen, relative)
+        else:
+            found = directed_galerkin(equation, *diagonal, limit, self.tolerance, chosen)
         certified = torch.isfinite(found.residual)
+        if not symmetric:
+            # The nearer a pole, the smaller the residual has to be.
+            certified &= (found.separation >= MIN_KERNEL_SEPARATION) & (
+                found.residual <= self.tolerance * found.separation
+            )
         graph_radius = torch.where(certified, found.radius, 0.0)
         radius = equation.transition_radius * graph_radius
         size = torch.where(certified, found.size, 0.0)
-        rounding = equation.rounding(size, graph_radius)
-        # The kernel certifies a radius below 1 only where it has a proof, and Ritz values are no larger than ρ(A).
-        diverges = equation.transition_bounds[0] * graph_radius * (1.0 - 1e-12) > 1.0 + SINGULAR_GAP
-        known = torch.where(diverges, NO, UNKNOWN)
-        converges = torch.where(certified & below_one(radius * (1.0 + 1e-10)), YES, known)
-        residual = torch.where(rounding > MAX_ROUNDING_RESIDUAL, torch.inf, found.residual)
+        if symmetric:
+            rounding = equation.rounding(size, graph_radius)
+            # The kernel certifies a radius below 1 only where it has a proof, and Ritz values are no larger than ρ(A).
+            diverges = equation.transition_bounds[0] * graph_radius * (1.0 - 1e-12) > 1.0 + SINGULAR_GAP
+            known = torch.where(diverges, NO, UNKNOWN)
+            converges = torch.where(certified & below_one(radius * (1.0 + 1e-10)), YES, known)
+        else:
+            rounding = equation.rounding(size, equation.walk.two_norm_bounds)
+            bounds = radius_bounds_of(equation) if bounds is None else bounds
+            # Eigenvalues of a nilpotent matrix are the most sensitive to rounding, and known to be 0.
+            radius = torch.where(equation.walk.acyclic_graphs, 0.0, radius)
+            converges, radius = bounds.converges, bounds.clamp(radius)
+        lost = ~certified | (rounding > MAX_ROUNDING_RESIDUAL)
+        residual = torch.where(certified, found.residual, torch.inf)
         return Result(
             weights=found.weights,
-            residual=found.residual + rounding,
+            residual=residual + rounding,
             spectral_radius=radius,
             separation=torch.where(certified, found.separation, torch.nan),
             unique=torch.where(converges == YES, YES, UNKNOWN),
-            status=judge(residual, converges, tolerance=self.tolerance, exhausted=False),
+            status=judge(residual.masked_fill(lost, torch.inf), converges, tolerance=self.tolerance, exhausted=False),
             steps=found.steps,
             radius_kind="estimate",
             weight_bound=float(size.max()),
@@ -309,17 +341,24 @@ class Arnoldi:
             self._grow()
         w = self._apply(self._vectors[:, j])
         size = torch.linalg.vector_norm(w, dim=-1)
-        self._largest = torch.maximum(self._largest, size)
+        # Squares of numbers far from 1 over- or underflow: scale by powers of two, which is exact.
+        unit = None if bool(((size > 1e-140) & (size < 1e140)).all()) else _power_of_two(w)
+        if unit is not None:
+            w = w * unit.unsqueeze(-1)
+            size = torch.linalg.vector_norm(w, dim=-1)
+        self._largest = torch.maximum(self._largest, size if unit is None else size / unit)
         known = self._vectors[:, : j + 1]
         # Gram–Schmidt, repeated if much of w cancels, which makes rounding errors large relative to the rest.
         for _ in range(2):
             before = size
             along = w.unsqueeze(1) @ known.mH
             w = torch.baddbmm(w.unsqueeze(1), along, known, alpha=-1).squeeze(1)
-            self._h[:, : j + 1, j] += along.squeeze(1)
+            self._h[:, : j + 1, j] += (along if unit is None else along / unit.view(-1, 1, 1)).squeeze(1)
             size = torch.linalg.vector_norm(w, dim=-1)
             if bool((size >= REORTHOGONALISE_BELOW * before).all()):
                 break
+        if unit is not None:
+            w, size = w / unit.unsqueeze(-1), size / unit
         if not bool(torch.isfinite(self._largest.sum())):
             self._lost = ~torch.isfinite(self._largest)
             size, w = torch.where(self._lost, 0.0, size), torch.where(self._lost.unsqueeze(-1), 0.0, w)
@@ -335,6 +374,13 @@ class Arnoldi:
         h = self._h.new_zeros(len(self._h), 2 * size, 2 * size)
         h[:, :size, :size] = self._h
         self._h = h
+
+
+def _power_of_two(w: Tensor) -> Tensor:
+    """``[batch]``: powers of two that bring the largest entries of ``w`` near 1; 1 for those that are not finite."""
+    peak = w.abs().amax(-1)
+    exponent = torch.frexp(torch.where(torch.isfinite(peak), peak, 1.0)).exponent
+    return torch.ldexp(torch.ones_like(peak), -exponent.clamp(-1020, 1020))
 
 
 def _nonzero(x: Tensor) -> Tensor:

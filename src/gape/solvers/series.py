@@ -22,6 +22,7 @@ from gape.solvers.base import Result, Solver
 from gape.solvers.certificate import (
     UNKNOWN,
     YES,
+    RadiusBounds,
     below_one,
     check_tolerance,
     code,
@@ -96,15 +97,19 @@ class Series(Solver):
         residual = with_rounding(residual, rounding)
         return _result(weights, residual, radius, unique, status, runs.steps, runs.weight_bound())
 
-    def compiled(self, equation: Equation, chosen: Tensor | None = None) -> Result | None:
+    def compiled(
+        self, equation: Equation, chosen: Tensor | None = None, *, bounds: RadiusBounds | None = None
+    ) -> Result | None:
+        """Add up by the kernel; ``bounds``: of ρ(μ)ρ(A), if they are known."""
         norms = equation.walk.two_norm_bounds
         norm = float((norms if chosen is None else norms[chosen]).max())
         in_a_row, steps = contracting_power(norm * equation.transition, MAX_KERNEL_STEPS), MAX_KERNEL_STEPS
-        bounds = None
-        if in_a_row is None:
+        if in_a_row is not None:
+            bounds = None
+        else:
             # No norm proves that small terms are followed by small ones only. On directed graphs bounds of the radius
             # prove that the sum converges: then the equation has one solution, and the next term is the residual.
-            bounds = radius_bounds_of(equation)
+            bounds = radius_bounds_of(equation) if bounds is None else bounds
             known = bounds.converges == YES
             chosen = known if chosen is None else chosen & known
             if not bool(chosen.any()):

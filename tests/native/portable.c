@@ -4,9 +4,15 @@
 
 #define GAPE_VARIANT portable
 #include "krylov.c"
+#include "pull.c"
 #include "returns.c"
 #include "scan.c"
 #include "series.c"
+/* Names that two of the files have. */
+#define space directed_space
+#define eliminate directed_eliminate
+#define coordinates directed_coordinates
+#include "arnoldi.c"
 
 #define GRAPHS 3
 #define MAX_EDGES 256
@@ -96,6 +102,28 @@ int main(void)
     }
     gape_radius_portable(&b, 0, GRAPHS, NULL, 24, 1e-13, radius);
     print("radius", radius, GRAPHS);
+
+    double h[GRAPHS * 24 * 24] = {0};
+    gape_arnoldi_portable(&b, 0, GRAPHS, NULL, &a, 24, rhs_norm, 1e-10, rows, 0, h, residual, size);
+    print("arnoldi", rows, 24 * STATES);
+
+    /* The complete graph as a matrix of 12 rows, times two columns. */
+    enum { COLUMNS = 2 };
+    int64_t offsets[13];
+    int32_t columns[132];
+    double x[12 * COLUMNS], y[12 * COLUMNS];
+    for (int64_t u = 0, e = 0; u <= 12; u++) {
+        offsets[u] = 11 * u;
+        for (int32_t v = 0; u < 12 && v < 12; v++)
+            if (v != u)
+                columns[e++] = v;
+    }
+    for (int j = 0; j < 12 * COLUMNS; j++)
+        x[j] = 1.0 + j;
+    for (int64_t m = 1; m <= COLUMNS; m++) {
+        gape_pull_f64_portable(0, 12, 12, 132, m, offsets, columns, NULL, x, y);
+        print("pull", y, 12 * m);
+    }
 
     enum { LENGTH = 5, BABY = 2 };
     double returns[24 * LENGTH] = {0};

@@ -1,5 +1,7 @@
 """Both back ends of a solver, the compiled kernels and PyTorch, give the same weights and the same certificates."""
 
+import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +10,7 @@ import torch
 
 import gape
 from gape import native
+from gape._internal.threads import share_kernel
 from gape.encodings import PageRankPowers, RandomWalk
 from gape.encodings.random_walk import return_probabilities
 from gape.graph.labels import RandomLabels
@@ -449,3 +452,45 @@ def test_powers_of_pagerank_are_left_to_pytorch_where_the_sum_is_long():
     graph = batch(directed=False, weighted=False, density=0.05)
     assert not PageRankPowers(20, 0.15)._sums(graph)
     assert not PageRankPowers()._sums(batch(directed=False, weighted=False, density=0.5))
+
+
+@pytest.mark.parametrize("density", [0.05, 0.9], ids=["sparse", "dense"])
+@pytest.mark.parametrize("what", ["series", "krylov", "arnoldi", "radius", "returns"])
+def test_edges_that_were_changed_after_the_scan_are_found(what, density):
+    """Kernels would read and write beyond their graphs."""
+    graph = batch(directed=what == "arnoldi", weighted=False, density=density, sizes=[30, 40])
+    assert graph.scan is not None
+    graph.edge_index[1, 5] = 10**9
+    solver = Series() if what == "series" else Krylov()
+    calls = {
+        "returns": lambda: return_probabilities(graph, 5, torch.float64),
+        "radius": lambda: unit_radius(graph, "adjacency"),
+    }
+    solve = calls.get(what, lambda: solver.compiled(Equation.of(gape.Automaton.random(3, 0.001), graph)))
+    with pytest.raises(IndexError, match=r"was changed after the graph was made|out of bounds"):
+        solve()
+
+
+def test_kernels_end_before_an_interrupt_is_raised():
+    """They have pointers to tensors that would be freed."""
+    started, running = threading.Event(), []
+
+    def kernel(number: int) -> int:
+        if number == 0:  # in whichever thread takes it
+            running.append(True)
+            started.set()
+            time.sleep(0.5)
+            running.clear()
+        else:
+            started.wait(5)
+            raise KeyboardInterrupt
+        return 0
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            share_kernel(kernel, [0, 1])
+    finally:
+        torch.set_num_threads(threads)
+    assert not running

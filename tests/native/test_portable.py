@@ -43,6 +43,12 @@ def test_kernels_give_known_numbers(here):
     assert found["series"][-6:] == pytest.approx(expected, rel=1e-5)
     plain, relative = (values for name, values in here if name == "krylov")
     assert plain[-6:] == pytest.approx(expected, rel=1e-9)
+    assert found["arnoldi"][-6:] == pytest.approx(expected, rel=1e-9)
+    assert found["arnoldi"] == pytest.approx(plain, rel=1e-9)
+    # Row v of the complete graph without loops: the sum of all entries less its own.
+    one, two = (values for name, values in here if name == "pull")
+    assert one == [78 - (1 + v) for v in range(12)]
+    assert two == [sum(range(1 + j, 25, 2)) - (1 + 2 * v + j) for v in range(12) for j in range(2)]
     # Back on a ring of 7, at the end of a path, and on the complete graph: (1 + 11 (-1/11)^t) / 12.
     assert found["returns"][:5] == pytest.approx([0, 1 / 2, 0, 3 / 8, 0], rel=1e-14)
     assert found["returns"][35:40] == pytest.approx([0, 1 / 2, 0, 3 / 8, 0], rel=1e-14)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gape.io.edge_chunks import EdgeChunk, EdgeFile
 from gape.scale import RMAT, DiskGraph, build
+from gape.scale.walk import RowProduct
 
 sorting = sys.modules["gape.scale.build"]
 
@@ -150,6 +151,17 @@ def test_a_damaged_graph_is_refused(tmp_path):
         DiskGraph.open(tmp_path)
     with pytest.raises(FileNotFoundError, match="holds no graph"):
         DiskGraph.open(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("value", [2**31 - 1, -1, 32])
+def test_columns_beyond_the_nodes_are_found_before_they_are_read(tmp_path, value):
+    graph = build(RMAT(5, 40), tmp_path)
+    columns = np.memmap(tmp_path / "columns.bin", np.int32, "r+")
+    columns[7] = value
+    columns.flush()
+    for m in (1, 3):
+        with pytest.raises((ValueError, IndexError), match=r"is damaged: it has an edge|out of bounds"):
+            RowProduct(DiskGraph.open(tmp_path), 0, graph.nodes)(np.ones((graph.nodes, m)), np.empty((graph.nodes, m)))
 
 
 def test_contradicting_weights_and_settings_are_refused(tmp_path):

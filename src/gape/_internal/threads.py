@@ -124,17 +124,25 @@ def share_kernel(kernel: Callable[[T], int], items: Sequence[T]) -> list[int]:
 
     def work() -> None:
         try:
-            for i in left:  # the GIL makes this step safe
+            while not failed and (i := next(left, None)) is not None:  # the GIL makes this step safe
                 found[i] = kernel(items[i])
         except BaseException as error:  # noqa: BLE001 - raised below, in the calling thread
             failed.append(error)
+
+    def wait(thread: threading.Thread) -> None:
+        """Wait for the end: kernels must not outlive the tensors to which they have pointers, not even after Ctrl-C."""
+        while thread.is_alive():
+            try:
+                thread.join()
+            except BaseException as error:  # noqa: BLE001 - raised below
+                failed.append(error)
 
     others = [threading.Thread(target=work) for _ in range(min(num_threads(), len(items)) - 1)]
     for thread in others:
         thread.start()
     work()
     for thread in others:
-        thread.join()
+        wait(thread)
     if failed:
         raise failed[0]
     return found

@@ -29,6 +29,9 @@ MAX_SMALL_NODES = 4096
 # Nodes of a range of graphs that is worth a call, and ranges per thread.
 MIN_RANGE_NODES, RANGES_PER_THREAD = 8192, 12
 
+# What a kernel returns for an edge that is not within its graph, as in native/small_graphs.h.
+EDGE_OUTSIDE = -2
+
 _ARGUMENTS = (c_void_p, c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64, *[c_void_p] * 5)
 
 
@@ -136,6 +139,10 @@ class SmallGraphs:
         """Call a kernel for all graphs; the largest number it returns."""
         batch = ctypes.byref(self.batch)
         codes = share_kernel(lambda bounds: kernel(batch, *bounds, *arguments), graph_ranges(self.ptr))
+        if min(codes) == EDGE_OUTSIDE:
+            raise IndexError(
+                "an edge leaves its graph: edge_index was changed after the graph was made from it; make a new graph"
+            )
         if min(codes) < 0:
             raise MemoryError(f"no memory for the kernel on graphs of up to {int(self.ptr.diff().max())} nodes")
         return max(codes)

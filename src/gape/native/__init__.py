@@ -12,6 +12,7 @@ import functools
 import hashlib
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -108,7 +109,9 @@ def _load() -> tuple[Library | None, str]:
         return None, f"{path.name} does not load: {error}"
     file.gape_variant.restype = file.gape_sources.restype = ctypes.c_char_p
     if _fingerprint() not in ("", file.gape_sources().decode()):
-        return None, "built from other sources than these; install gape again"
+        reason = "built from other sources than these; install gape again"
+        warnings.warn(f"gape runs without its compiled kernels: {path.name} was {reason}", stacklevel=2)
+        return None, reason
     return Library(file, setting if setting == "baseline" else file.gape_variant().decode()), ""
 
 

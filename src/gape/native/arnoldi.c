@@ -152,7 +152,7 @@ static double coordinates(const space *s, const automaton *a, int64_t label, dou
  * label: as in series.c. hessenberg: [graphs][labels][limit][limit], zero: gets H of each space, row by row.
  *
  * Per graph: the relative residual (infinite if it is larger than the tolerance, and then its rows are not written) and
- * the norm `size` of the weights' coordinates. Returns the largest dimension, -1 if there is no memory.
+ * the norm `size` of the weights' coordinates. Returns the largest dimension, NO_MEMORY or EDGE_OUTSIDE.
  */
 int KERNEL(arnoldi)(const batch *b, int64_t first, int64_t last, const int64_t *label, const automaton *a,
                     int64_t limit, const double *rhs_norm, double tolerance, void *out, int32_t single,
@@ -160,7 +160,7 @@ int KERNEL(arnoldi)(const batch *b, int64_t first, int64_t last, const int64_t *
 {
     small_graph g;
     if (reserve(&g, b, first, last, 1))
-        return -1;
+        return NO_MEMORY;
     double *matrix = g.dense;
     int64_t labels = a->labels, column = g.most_nodes, wide = 2 * a->poles;
     size_t rows = (size_t)limit + 1;
@@ -172,7 +172,7 @@ int KERNEL(arnoldi)(const batch *b, int64_t first, int64_t last, const int64_t *
         free(memory);
         free(spaces);
         free(g.memory);
-        return -1;
+        return NO_MEMORY;
     }
     char *at = memory + (64 - (uintptr_t)memory % 64) % 64;
     /* The vectors of all labels behind each other, and so the coordinates, so that one product makes the rows. */
@@ -198,6 +198,10 @@ int KERNEL(arnoldi)(const batch *b, int64_t first, int64_t last, const int64_t *
         residual[i] = size[i] = 0.0;
         if (b->ptr[i + 1] == b->ptr[i])
             continue;
+        if (!edges_inside(b, i)) {
+            most_steps = EDGE_OUTSIDE;
+            break;
+        }
         read_graph(&g, b, i, matrix);
         int64_t n = g.nodes, stride = g.stride, most = limit < n ? limit : n, terms = 0;
         double inside = 0.0, outside = 0.0, norms = 0.0;

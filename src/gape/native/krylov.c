@@ -361,7 +361,7 @@ static double collatz(const small_graph *g, const double *x, double *y, double *
  * Per graph: the relative residual (infinite if the graph is not certified, and then its rows are not written), the
  * largest Ritz value `radius`, the `separation` of the excited Ritz values from the poles, and the norm `size` of the
  * weights' coordinates. A graph whose radius times that of the automaton is below 1 is certified only if a norm or
- * Collatz's bound proves it. Returns the largest dimension, -1 if there is no memory.
+ * Collatz's bound proves it. Returns the largest dimension, NO_MEMORY or EDGE_OUTSIDE.
  */
 int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *label, const automaton *a,
                    const double *scale, int64_t limit, const double *norm, int32_t nonnegative, double precision,
@@ -370,7 +370,7 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
 {
     small_graph g;
     if (reserve(&g, b, first, last, 1))
-        return -1;
+        return NO_MEMORY;
     double *matrix = g.dense;
     int64_t labels = a->labels, column = g.most_nodes, most_poles = round_up(a->poles, 8);
     limit = limit < column ? limit : column;
@@ -382,7 +382,7 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
         free(memory);
         free(spaces);
         free(g.memory);
-        return -1;
+        return NO_MEMORY;
     }
     char *at = memory + (64 - (uintptr_t)memory % 64) % 64;
     /* The vectors of all labels behind each other, and so the coordinates, so that one product makes the rows. */
@@ -412,6 +412,10 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
         radius[i] = size[i] = separation[i] = 0.0;
         if (empty)
             continue;
+        if (!edges_inside(b, i)) {
+            most_steps = EDGE_OUTSIDE;
+            break;
+        }
         read_graph(&g, b, i, matrix);
         int64_t n = g.nodes, stride = g.stride, most = limit < n ? limit : n;
         const double *c = scale ? scale + b->ptr[i] : NULL;
@@ -519,21 +523,21 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
 }
 
 /* The spectral radius of M >= 0 for graphs first to last - 1, of those that are chosen, by find_radius in spaces of at
- * most `limit` vectors; NaN where it fails. scale: as above. Returns -1 if there is no memory.
+ * most `limit` vectors; NaN where it fails. scale: as above. Returns 0, NO_MEMORY or EDGE_OUTSIDE.
  */
 int KERNEL(radius)(const batch *b, int64_t first, int64_t last, const double *scale, int64_t limit, double tolerance,
                    double *radius)
 {
     small_graph g;
     if (reserve(&g, b, first, last, 1))
-        return -1;
+        return NO_MEMORY;
     double *matrix = g.dense;
     int64_t column = g.most_nodes;
     limit = limit < column ? limit : column;
     char *memory = malloc(((size_t)(limit + 1) * (column + 6) + column) * sizeof(double) + 10 * 64);
     if (memory == NULL) {
         free(g.memory);
-        return -1;
+        return NO_MEMORY;
     }
     char *at = memory + (64 - (uintptr_t)memory % 64) % 64;
     space s;
@@ -541,12 +545,17 @@ int KERNEL(radius)(const batch *b, int64_t first, int64_t last, const double *sc
     s.alpha = piece(&at, (limit + 1) * sizeof(double));
     s.beta = piece(&at, (limit + 1) * sizeof(double));
     double *along = piece(&at, (limit + 1) * sizeof(double)), *spare = piece(&at, column * sizeof(double));
+    int code = 0;
     for (int64_t i = first; i < last; i++) {
         if (b->chosen && !b->chosen[i])
             continue;
         radius[i] = 0.0;
         if (b->ptr[i + 1] == b->ptr[i])
             continue;
+        if (!edges_inside(b, i)) {
+            code = EDGE_OUTSIDE;
+            break;
+        }
         read_graph(&g, b, i, matrix);
         int64_t n = g.nodes, most = limit < n ? limit : n;
         const double *c = scale ? scale + b->ptr[i] : NULL;
@@ -558,5 +567,5 @@ int KERNEL(radius)(const batch *b, int64_t first, int64_t last, const double *sc
     }
     free(memory);
     free(g.memory);
-    return 0;
+    return code;
 }

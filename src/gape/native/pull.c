@@ -2,55 +2,75 @@
  *
  * y[v] = sum over the entries e of row v of weights[e] * x[columns[e]], for the rows first .. last - 1. Rows are
  * independent: threads and processes call it for ranges with equally many entries. offsets and columns are those of the
- * whole matrix, y starts at row first, and weights is NULL if all of them are 1. x and y have m columns. Sums are in
- * double precision and in the order of the entries, so they depend on no thread and no range.
+ * whole matrix, y starts at row first, and weights is NULL if all of them are 1. x has `nodes` rows, and x and y have m
+ * columns. Sums are in double precision and in the order of the entries, so they depend on no thread and no range.
+ * Returns 1 if a column is not below `nodes` or an offset not among the `edges`, as in a damaged file, otherwise 0.
  */
 #include "kernel.h"
 
 /* Entries ahead of the sum whose x is fetched: x is larger than the cache, and rows are shorter than its latency. */
 #define AHEAD 32
-/* Columns summed at a time. */
-#define TILE 8
+#define CACHE_LINE 64
 
-#define DEFINE_PULL(name, number)                                                                                      \
-    static void name##_one(int64_t first, int64_t last, const int64_t *offsets, const int32_t *columns,                \
-                           const double *weights, const number *x, number *y)                                          \
-    {                                                                                                                  \
-        const int64_t end = offsets[last] - AHEAD;                                                                     \
-        int64_t e = offsets[first];                                                                                    \
-        for (int64_t v = first; v < last; v++) {                                                                       \
-            const int64_t stop = offsets[v + 1];                                                                       \
-            double sum = 0.0;                                                                                          \
-            for (; e < stop; e++) {                                                                                    \
-                if (e < end)                                                                                           \
-                    __builtin_prefetch(x + columns[e + AHEAD]);                                                        \
-                sum += weights ? weights[e] * (double)x[columns[e]] : (double)x[columns[e]];                           \
-            }                                                                                                          \
-            y[v - first] = (number)sum;                                                                                \
-        }                                                                                                              \
-    }                                                                                                                  \
-                                                                                                                       \
-    int KERNEL(name)(int64_t first, int64_t last, int64_t m, const int64_t *offsets, const int32_t *columns,           \
-                     const double *weights, const number *x, number *y)                                                \
-    {                                                                                                                  \
-        if (m == 1) {                                                                                                  \
-            name##_one(first, last, offsets, columns, weights, x, y);                                                  \
-            return 0;                                                                                                  \
-        }                                                                                                              \
-        for (int64_t v = first; v < last; v++)                                                                         \
-            for (int64_t from = 0; from < m; from += TILE) {                                                           \
-                const int64_t width = m - from < TILE ? m - from : TILE;                                               \
-                double sum[TILE] = {0.0};                                                                              \
-                for (int64_t e = offsets[v]; e < offsets[v + 1]; e++) {                                                \
-                    const number *row = x + (int64_t)columns[e] * m + from;                                            \
-                    const double weight = weights ? weights[e] : 1.0;                                                  \
-                    for (int64_t j = 0; j < width; j++)                                                                \
-                        sum[j] += weight * (double)row[j];                                                             \
-                }                                                                                                      \
-                for (int64_t j = 0; j < width; j++)                                                                    \
-                    y[(v - first) * m + from + j] = (number)sum[j];                                                    \
-            }                                                                                                          \
-        return 0;                                                                                                      \
+/* WIDTH columns of row v from column `from` on; the first of them fetch the rows of x that come soon. */
+#define TILE(WIDTH) \
+    do { \
+        double sum[WIDTH] = {0.0}; \
+        for (int64_t e = offsets[v]; e < stop; e++) { \
+            if (from == 0 && e < end) \
+                for (int64_t at = 0; at < bytes; at += CACHE_LINE) \
+                    __builtin_prefetch((const char *)(x + (int64_t)columns[e + AHEAD] * m) + at); \
+            if ((uint64_t)(int64_t)columns[e] >= (uint64_t)nodes) \
+                return 1; \
+            const double weight = weights ? weights[e] : 1.0; \
+            for (int j = 0; j < WIDTH; j++) \
+                sum[j] += weight * (double)x[columns[e] * m + from + j]; \
+        } \
+        for (int j = 0; j < WIDTH; j++) \
+            y[(v - first) * m + from + j] = sum[j]; \
+        from += WIDTH; \
+    } while (0)
+
+/* One column, without the address arithmetic of several. */
+#define ONE_COLUMN() \
+    do { \
+        double sum = 0.0; \
+        for (int64_t e = offsets[v]; e < stop; e++) { \
+            if (e < end) \
+                __builtin_prefetch(x + columns[e + AHEAD]); \
+            const uint32_t u = (uint32_t)columns[e]; \
+            if (u >= rows) \
+                return 1; \
+            sum += weights ? weights[e] * (double)x[u] : (double)x[u]; \
+        } \
+        y[v - first] = sum; \
+    } while (0)
+
+#define DEFINE_PULL(name, number) \
+    int KERNEL(name)(int64_t first, int64_t last, int64_t nodes, int64_t edges, int64_t m, \
+                     const int64_t *offsets, const int32_t *columns, const double *weights, const number *x, number *y) \
+    { \
+        const int64_t end = edges - AHEAD, bytes = m * (int64_t)sizeof(number); \
+        const uint32_t rows = (uint32_t)nodes; \
+        for (int64_t v = first; v < last; v++) { \
+            const int64_t stop = offsets[v + 1]; \
+            int64_t from = 0; \
+            if (offsets[v] < 0 || stop > edges) \
+                return 1; \
+            if (m == 1) { \
+                ONE_COLUMN(); \
+                continue; \
+            } \
+            while (m - from >= 8) \
+                TILE(8); \
+            if (m - from >= 4) \
+                TILE(4); \
+            if (m - from >= 2) \
+                TILE(2); \
+            if (m - from == 1) \
+                TILE(1); \
+        } \
+        return 0; \
     }
 
 DEFINE_PULL(pull_f64, double)

@@ -283,7 +283,7 @@ static void multiply_out(double *powers, int64_t nodes, int symmetric, int64_t l
 /* Compute the return probabilities of graphs first to last - 1, rows of `length` numbers, with `baby` baby steps.
  *
  * done: [graphs], whether a graph's rows are written: not if it is dense and large, nor with weights that are negative
- * or out of range. Returns 0, or -1 if there is no memory.
+ * or out of range. Returns 0, NO_MEMORY or EDGE_OUTSIDE.
  */
 int KERNEL(returns)(const batch *b, int64_t first, int64_t last, int64_t length, int64_t baby, void *out,
                     int32_t single, uint8_t *done)
@@ -304,7 +304,7 @@ int KERNEL(returns)(const batch *b, int64_t first, int64_t last, int64_t length,
                    sizeof(double) * ((2 + 2 * wide + length) * stride + (length + 2) * wide + (baby + 5) * matrix);
     char *memory = malloc(bytes), *at = memory;
     if (memory == NULL)
-        return -1;
+        return NO_MEMORY;
     at += (64 - (uintptr_t)at % 64) % 64;
     uint16_t *source = piece(&at, edges * sizeof(uint16_t)), *target = piece(&at, edges * sizeof(uint16_t));
     rows_of_edges a = cut_rows(&at, nodes, edges, weighted), turned = cut_rows(&at, nodes, edges, weighted);
@@ -312,12 +312,17 @@ int KERNEL(returns)(const batch *b, int64_t first, int64_t last, int64_t length,
     double *x = piece(&at, stride * wide * sizeof(double)), *y = piece(&at, stride * wide * sizeof(double));
     double *sums = piece(&at, (length + 2) * wide * sizeof(double));
     double *found = piece(&at, length * stride * sizeof(double)), *matrices = (double *)at;
+    int code = 0;
     for (int64_t i = first; i < last; i++) {
         int64_t start = b->ptr[i], n = b->ptr[i + 1] - start, e0 = b->edge_ptr[i], m = b->edge_ptr[i + 1] - e0;
         int is_dense = n > 8 && (double)m >= MIN_DENSE_SHARE * (double)n * (double)n;
         done[i] = 0;
         if (n > MAX_SMALL_NODES || (is_dense && n > MAX_DENSE_NODES))
             continue;
+        if (!edges_inside(b, i)) {
+            code = EDGE_OUTSIDE;
+            break;
+        }
         int symmetric = 0;
         if (is_dense) {
             symmetric = read_matrix(b, i, n, round_up(n, 8), matrices, inverse);
@@ -341,5 +346,5 @@ int KERNEL(returns)(const batch *b, int64_t first, int64_t last, int64_t length,
         done[i] = 1;
     }
     free(memory);
-    return 0;
+    return code;
 }

@@ -13,8 +13,8 @@ static inline uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Find where the edges of graph `graph` or a later one start, if the edges are stored graph by graph; -1 if there is no
- * such edge. The answer is a guess where they are not, which the scan itself then finds out. */
+/* Find where the edges of graph `graph` or a later one start, if the edges are stored graph by graph. The
+ * answer is a guess where they are not, which the scan itself then finds out. */
 static int64_t edges_from(const int64_t *source, int64_t edges, const int64_t *ptr, int64_t graph)
 {
     int64_t low = 0, high = edges;

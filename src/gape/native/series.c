@@ -34,7 +34,7 @@ static inline double norm_of(const double *restrict x, int64_t n)
  *
  * Per graph: residual (infinite if it is not done, and then its rows are not written), the bound `growth` of the
  * spectral radius (infinite if there is none) and `moved`, the sum of max|W_t| |C_t| over all terms.
- * Returns the largest number of terms, -1 if there is no memory.
+ * Returns the largest number of terms, NO_MEMORY or EDGE_OUTSIDE.
  */
 int KERNEL(series)(const batch *b, int64_t first, int64_t last, const int64_t *label, int64_t labels,
                    const double *coefficients, int64_t c_stride, const double *sizes, int64_t steps,
@@ -43,13 +43,13 @@ int KERNEL(series)(const batch *b, int64_t first, int64_t last, const int64_t *l
 {
     small_graph g;
     if (reserve(&g, b, first, last, 1))
-        return -1;
+        return NO_MEMORY;
     double *matrix = g.dense;
     size_t column = (size_t)g.most_nodes, bytes = (steps * labels + 1) * column * sizeof(double) + 64;
     char *memory = malloc(bytes), *at = memory;
     if (memory == NULL) {
         free(g.memory);
-        return -1;
+        return NO_MEMORY;
     }
     at += (64 - (uintptr_t)at % 64) % 64;
     output rows = {out, k, single};
@@ -57,6 +57,10 @@ int KERNEL(series)(const batch *b, int64_t first, int64_t last, const int64_t *l
     for (int64_t i = first; i < last; i++) {
         if (b->chosen && !b->chosen[i])
             continue;
+        if (!edges_inside(b, i)) {
+            most_steps = EDGE_OUTSIDE;
+            break;
+        }
         read_graph(&g, b, i, matrix);
         int64_t n = g.nodes, stride = g.stride, row = labels * stride, done = 0, small = 0, t = 0;
         double *w = (double *)at;

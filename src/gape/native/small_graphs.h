@@ -77,6 +77,21 @@ static inline int reserve(small_graph *g, const batch *b, int64_t first, int64_t
     return 0;
 }
 
+/* What a kernel returns instead of a count. */
+#define NO_MEMORY (-1)
+#define EDGE_OUTSIDE (-2)
+
+/* Whether the edges of graph i are still within it: the tensor may have been changed since it was scanned. */
+static inline int edges_inside(const batch *b, int64_t i)
+{
+    int64_t start = b->ptr[i];
+    uint64_t n = (uint64_t)(b->ptr[i + 1] - start), outside = 0;
+#pragma omp simd reduction(| : outside)
+    for (int64_t e = b->edge_ptr[i]; e < b->edge_ptr[i + 1]; e++)
+        outside |= (uint64_t)((uint64_t)(b->source[e] - start) >= n) | ((uint64_t)(b->target[e] - start) >= n);
+    return !outside;
+}
+
 /* Read graph i; `matrix` is the memory for a dense one. */
 static inline void read_graph(small_graph *g, const batch *b, int64_t i, double *matrix)
 {

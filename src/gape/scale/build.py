@@ -196,8 +196,9 @@ class _Build:
                 state.weighted = weighted
             if state.chunks == began and chunk.fraction:
                 self._check_space(chunk, chunk.fraction)
-            self._append(_keys(chunk, self.undirected), _weights(chunk, self.undirected))
-            state.chunks += 1
+            buckets = self._append(_keys(chunk, self.undirected), _weights(chunk, self.undirected))
+            # Counted when all is written and both at once, so that a record covers whole chunks even after Ctrl-C.
+            state.buckets, state.chunks = buckets, state.chunks + 1
             done = sum(state.buckets.values())
             self.progress(f"reading {self.stream.name}", done, done / chunk.fraction if chunk.fraction else None)
             if time.monotonic() - self.recorded > RECORD_SECONDS:
@@ -219,18 +220,16 @@ class _Build:
             f"sorting the {edges:,.0f} edges of {self.stream.name}",
         )
 
-    def _append(self, keys: NDArray[np.uint64], weights: NDArray[np.float64] | None) -> None:
+    def _append(self, keys: NDArray[np.uint64], weights: NDArray[np.float64] | None) -> dict[str, int]:
+        """Write edges to the files of their buckets; the number of edges in each bucket then."""
         bucket = keys >> np.uint64(32 + BUCKET_BITS)
-        added = self.state.buckets
-        new: dict[str, int] = {}
+        counts = dict(self.state.buckets)
         for number, part, rest in _grouped(bucket, keys, weights):
             for (file, _), values in zip(self._bucket_files(number), (part, rest), strict=False):
                 with open(file, "ab") as out:
                     values.tofile(out)
-            new[str(number)] = len(part)
-        # Counted when all is written, so that a record never covers half a chunk.
-        for name, count in new.items():
-            added[name] = added.get(name, 0) + count
+            counts[str(number)] = counts.get(str(number), 0) + len(part)
+        return counts
 
     # ------------------------------------------------------------------ 2. merge
 

@@ -19,7 +19,7 @@ from gape.scale.ranks import Ranks
 
 # Entries that NumPy gathers at a time.
 NUMPY_ENTRIES = 1 << 20
-_SIGNATURE = (*[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 5)
+_SIGNATURE = (*[ctypes.c_int64] * 5, *[ctypes.c_void_p] * 5)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,11 @@ class RowProduct:
             g = self.graph
             weights = None if g.weights is None else g.weights.ctypes.data
             arrays = (g.offsets.ctypes.data, g.columns.ctypes.data, weights, x.ctypes.data, y.ctypes.data)
-            compiled(first, last, x.shape[1], *arrays)
+            if compiled(first, last, len(x), len(g.columns), x.shape[1], *arrays):
+                raise ValueError(
+                    f"{g.folder} is damaged: it has an edge from a node that is not one of its {len(x):,}; "
+                    "delete the folder and build it again"
+                )
 
         if threads == 1:
             part(0)

@@ -219,7 +219,8 @@ def directed_galerkin(
     radius, separation = torch.zeros(graphs, dtype=torch.float64), torch.ones(graphs, dtype=torch.float64)
     everyone = torch.ones(graphs, dtype=torch.bool) if chosen is None else chosen
     steps = 0
-    for some in everyone.nonzero().flatten().split(max(1, MAX_HESSENBERG_NUMBERS // (labels * limit**2))):
+    groups = torch.split(everyone.nonzero().flatten(), max(1, MAX_HESSENBERG_NUMBERS // (labels * limit**2)))
+    for some in groups:
         start, stop = int(some[0]), int(some[-1]) + 1
         h = torch.zeros(stop - start, labels, limit, limit, dtype=torch.float64)
         mask = torch.zeros(graphs, dtype=torch.bool).index_fill(0, some, True)

@@ -51,8 +51,8 @@ test-native: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(SANITIZED) \
 	  --config-settings=cmake.define.GAPE_SANITIZE=ON --config-settings=cmake.build-type=RelWithDebInfo .
 	$(ONE) GAPE_NATIVE=$(SANITIZED)/gape/native/libgape.so LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
-	  ASAN_OPTIONS=detect_leaks=0 $(BIN)/pytest tests/native tests/solvers/test_edge_cases.py
-	$(ONE) GAPE_NATIVE=baseline $(BIN)/pytest tests/native tests/solvers/test_edge_cases.py
+	  ASAN_OPTIONS=detect_leaks=0 $(BIN)/pytest tests/native tests/solvers/test_edge_cases.py tests/scale/test_build.py tests/scale/test_encode.py
+	$(ONE) GAPE_NATIVE=baseline $(BIN)/pytest tests/native tests/solvers/test_edge_cases.py tests/scale/test_encode.py
 	$(ONE) GAPE_NATIVE=0 $(BIN)/pytest -n 2 tests/native tests/solvers tests/graph tests/encodings/test_gape.py
 
 # The documentation, in docs/_build/html; fails at a warning, an example that does not run, or a broken link between pages.

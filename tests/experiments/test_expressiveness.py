@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from rich.text import Text
 
 from gape import Graph
 from gape.cli import main
@@ -19,7 +20,9 @@ from gape.experiments.expressiveness import (
     FILE,
     FORMATS,
     NAMES,
+    TITLES,
     PairSet,
+    Separation,
     render,
     separate,
     separate_by_features,
@@ -190,6 +193,28 @@ def test_every_format_shows_the_counts(format_):
             ("gape-rooted-3", 1, 1),
             ("rw", 0, 0),
         ]
+
+
+def test_the_table_is_readable_in_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    categories = [name for name in CATEGORIES for _ in range(100)]
+    gaps = np.geomspace(1e-16, 1.0, len(categories))
+    found = [Separation(name, gaps > 0, 123.4) for name in NAMES]
+    found += [Separation("gape-rooted layers=6", gaps > 1e-10, 12.3, gaps, 2e-15)]
+    text = Text.from_ansi(render(found, categories, "text")).plain
+    table, _, notes = text.partition("Rows that are not named below are exact")
+    lines = table.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert max(map(len, notes.splitlines())) <= 80
+    assert "…" not in table
+    for one in found:  # name, counts and seconds in one line
+        title = TITLES.get(one.name, one.name).removesuffix(", all lengths")
+        (line,) = [line for line in lines if line.split("  ")[0].strip() == title]
+        counts = one.counts(categories).values()
+        assert line.split()[-len(counts) - 1 :] == [*map(str, counts), str(one.seconds)]
+    words = " ".join(notes.split())
+    assert found[-1].certainty in words
+    assert all(part in words for part in ("tolerance 1.0e-10", "smallest counted gap", "largest uncounted gap"))
 
 
 def test_stored_counts_make_the_tables_of_the_pages(tmp_path):

@@ -169,6 +169,27 @@ def test_memory_error_says_how_large_the_ball_is_and_what_to_do():
         RootedGAPE(memory=1e-4)(star)
 
 
+def test_memory_error_names_the_largest_ball_not_that_of_the_busiest_node():
+    """A star of 60 leaves beside a tree whose nodes have 40 children: two steps from its root are 1 + 40 + 1600."""
+    tree = nx.balanced_tree(40, 2)
+    graph = gape.as_graph(nx.disjoint_union(nx.star_graph(60), tree))
+    for memory in (1e-5, 2e-3):  # too little for both balls, and for the larger one only
+        with pytest.raises(ValueError, match=r"the ball of radius 2 around node 61, of 1641 nodes, needs"):
+            RootedGAPE(radius=2, memory=memory)(graph)
+
+
+@pytest.mark.parametrize("undirected", [True, False])
+@pytest.mark.parametrize("radius", [0, 1, 2, 3])
+def test_the_largest_ball_is_found(undirected, radius):
+    for seed in range(5):
+        graph = random_graph(90, 0.03, seed, undirected=undirected)
+        network = nx.DiGraph(graph.edge_index.T.tolist())
+        network.add_nodes_from(range(90))
+        sizes = [len(nx.single_source_shortest_path_length(network, root, cutoff=radius)) for root in range(90)]
+        found = rooted_balls.largest_ball(rooted_balls.RootedGraphs.of(graph, np.ones(1)), radius)
+        assert sizes[found] == max(sizes)
+
+
 def test_graphs_that_would_take_hours_are_refused_with_the_way_out():
     graph = Graph.from_edges([(i, (i * k + k) % 3000) for i in range(3000) for k in (1, 7, 61)], undirected=True)
     with pytest.raises(ValueError, match=r"3000 nodes in the ball of each node would take .* minutes.*radius=2"):

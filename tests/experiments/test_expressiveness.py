@@ -1,5 +1,6 @@
 """Exact invariants against walks counted in Python's integers, and the theory of what they can see."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from rich.text import Text
 
 from gape import Graph
 from gape.cli import main
@@ -18,7 +20,9 @@ from gape.experiments.expressiveness import (
     FILE,
     FORMATS,
     NAMES,
+    TITLES,
     PairSet,
+    Separation,
     render,
     separate,
     separate_by_features,
@@ -149,6 +153,25 @@ def test_isomorphic_graphs_are_never_told_apart():
         assert names_apart(graph, nx.relabel_nodes(graph, dict(enumerate(order)))) == set()
 
 
+@pytest.mark.parametrize(
+    ("method", "inversion"), [("gape-closed", "modular_inverse"), ("gape-rooted-3", "selected_inverse")]
+)
+def test_a_vanishing_pivot_in_one_block_does_not_tell_isomorphic_graphs_apart(method, inversion, monkeypatch):
+    """New random numbers for one of the two blocks would make any two graphs differ."""
+    monkeypatch.setattr(invariants, "BLOCK_ELEMENTS", 1)  # every graph is a block of its own
+    invert, calls = getattr(invariants, inversion), itertools.count()
+
+    def vanishing_once(*arguments):
+        if next(calls) == 1:
+            raise ZeroDivisionError
+        return invert(*arguments)
+
+    monkeypatch.setattr(invariants, inversion, vanishing_once)
+    graph = nx.gnp_random_graph(12, 0.3, seed=3)
+    assert not separate(method, pair_set(graph, nx.relabel_nodes(graph, lambda v: 11 - v))).told_apart.any()
+    assert next(calls) == 4, "both blocks are computed again"
+
+
 def test_encodings_that_depend_on_the_order_of_nodes_are_refused():
     with pytest.raises(ValueError, match="lape gives other features when nodes are numbered otherwise"):
         separate_by_features("lape", make("lape", dtype="float64"), pair_set(rook(), shrikhande()))
@@ -170,6 +193,28 @@ def test_every_format_shows_the_counts(format_):
             ("gape-rooted-3", 1, 1),
             ("rw", 0, 0),
         ]
+
+
+def test_the_table_is_readable_in_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    categories = [name for name in CATEGORIES for _ in range(100)]
+    gaps = np.geomspace(1e-16, 1.0, len(categories))
+    found = [Separation(name, gaps > 0, 123.4) for name in NAMES]
+    found += [Separation("gape-rooted layers=6", gaps > 1e-10, 12.3, gaps, 2e-15)]
+    text = Text.from_ansi(render(found, categories, "text")).plain
+    table, _, notes = text.partition("Rows that are not named below are exact")
+    lines = table.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert max(map(len, notes.splitlines())) <= 80
+    assert "…" not in table
+    for one in found:  # name, counts and seconds in one line
+        title = TITLES.get(one.name, one.name).removesuffix(", all lengths")
+        (line,) = [line for line in lines if line.split("  ")[0].strip() == title]
+        counts = one.counts(categories).values()
+        assert line.split()[-len(counts) - 1 :] == [*map(str, counts), str(one.seconds)]
+    words = " ".join(notes.split())
+    assert found[-1].certainty in words
+    assert all(part in words for part in ("tolerance 1.0e-10", "smallest counted gap", "largest uncounted gap"))
 
 
 def test_stored_counts_make_the_tables_of_the_pages(tmp_path):

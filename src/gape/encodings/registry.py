@@ -81,8 +81,8 @@ REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {
 ADVICE = {
     "gape": "one huge or directed graph; beside features that tell nodes apart",
     "gape-paper": "to repeat the paper",
-    "gape-rooted": "small graphs that are hard to tell apart; beside rw",
-    "rw": "molecules: the first to try, whitened",
+    "gape-rooted": "molecules, whitened; small graphs that are hard to tell apart",
+    "rw": "molecules, whitened: cheaper than gape-rooted",
     "rrwp": "attention over pairs of small graphs",
     "lape": "communities and long distances; mind the signs",
     "sa": "the input of spectral attention",

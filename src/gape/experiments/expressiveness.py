@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import textwrap
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -76,6 +78,7 @@ class Separation:
         seconds: time that it took.
         gaps: ``[pairs]``, relative differences of float64 features; ``None`` for exact arithmetic.
         noise: the largest relative difference between a graph and itself with its nodes in another order.
+        tolerance: pairs with a larger gap count as told apart.
     """
 
     name: str
@@ -83,6 +86,7 @@ class Separation:
     seconds: float
     gaps: Array | None = None
     noise: float = 0.0
+    tolerance: float = TOLERANCE
 
     def counts(self, categories: Sequence[str]) -> dict[str, int]:
         """Count the pairs told apart by category, and of all."""
@@ -95,13 +99,14 @@ class Separation:
         """Say how sure the counts are.
 
         >>> Separation("x", np.array([True, False]), 0.1, np.array([1e-3, 1e-15]), 2e-16).certainty
-        'float64: told apart from 1.0e-03, not up to 1.0e-15, rounding 2.0e-16'
+        'float64: tolerance 1.0e-10, smallest counted gap 1.0e-03, largest uncounted gap 1.0e-15, rounding 2.0e-16'
         """
         if self.gaps is None:
             return "exact"
         apart, alike = self.gaps[self.told_apart], self.gaps[~self.told_apart]
-        parts = [f"told apart from {apart.min():.1e}"] if len(apart) else []
-        parts += [f"not up to {alike.max():.1e}"] if len(alike) else []
+        parts = [f"tolerance {self.tolerance:.1e}"]
+        parts += [f"smallest counted gap {apart.min():.1e}"] if len(apart) else []
+        parts += [f"largest uncounted gap {alike.max():.1e}"] if len(alike) else []
         return f"float64: {', '.join([*parts, f'rounding {self.noise:.1e}'])}"
 
 
@@ -165,8 +170,8 @@ def separate_by_features(name: str, encoding: Encoding, pairs: PairSet) -> Separ
             "is no invariant of graphs; leave it out"
         )
     gaps = np.array([_gap(a, b) for a, b in zip(features[::2], features[1::2], strict=True)])
-    apart = gaps > max(TOLERANCE, TIMES_NOISE * noise)
-    return Separation(name, apart, time.perf_counter() - started, gaps, noise)
+    tolerance = max(TOLERANCE, TIMES_NOISE * noise)
+    return Separation(name, gaps > tolerance, time.perf_counter() - started, gaps, noise, tolerance)
 
 
 def _sorted_features(encoding: Encoding, graph: Graph) -> list[torch.Tensor]:
@@ -224,13 +229,15 @@ TITLES = {
 }
 
 
-# Names of categories in a terminal.
+# Names of categories in a terminal of 80 columns.
 _SHORT = {
-    "strongly-regular": "strongly",
-    "extension": "extens.",
-    "4-vertex-condition": "4-vertex",
-    "distance-regular": "distance",
+    "strongly-regular": "strong\nreg.",
+    "extension": "ext.",
+    "4-vertex-condition": "4-vert\ncond.",
+    "distance-regular": "dist.\nreg.",
 }
+_MIN_METHOD_WIDTH = 22
+_ALL_LENGTHS = ", all lengths"
 
 
 def render(separations: Sequence[Separation], categories: Sequence[str], format_: str) -> str:
@@ -262,8 +269,9 @@ def render(separations: Sequence[Separation], categories: Sequence[str], format_
         rule = ["---", *("---:" for _ in totals), "---"]
         shown = [sized, rule, *(line[:-1] for line in lines)]
         return "".join(f"| {' | '.join(map(str, line))} |\n" for line in shown)
-    short = ["method", *(f"{_SHORT.get(name, name)}\n{count}" for name, count in totals.items()), "certainty", "s"]
-    return _framed(short, lines)
+    short = ["method", *(f"{_SHORT.get(name, name)}\n{count}" for name, count in totals.items()), "s"]
+    counted = [[line[0].removesuffix(_ALL_LENGTHS), *line[1:-2], line[-1]] for line in lines]
+    return _framed(short, counted, _notes(separations))
 
 
 def stored_table(results: Path, methods: Sequence[str] | None = None, categories: Sequence[str] | None = None) -> Table:
@@ -288,7 +296,7 @@ def stored_table(results: Path, methods: Sequence[str] | None = None, categories
             (records[row]["title"], records[row]["certainty"], tuple(map(Entry, figures[row]))) for row in rows
         ),
         notes=(),
-        brief=tuple((records[row]["title"].removesuffix(", all lengths"), figures[row]) for row in rows),
+        brief=tuple((records[row]["title"].removesuffix(_ALL_LENGTHS), figures[row]) for row in rows),
     )
 
 
@@ -312,13 +320,25 @@ def _record(one: Separation, counts: dict[str, int]) -> dict[str, Any]:
     return {**found, "seconds": round(one.seconds, 2)}
 
 
-def _framed(heading: Sequence[str], lines: Sequence[Sequence[Any]]) -> str:
-    table = RichTable(padding=(0, 0, 0, 1))
-    for place, name in enumerate(heading):
-        words = place in (0, len(heading) - 2)
-        table.add_column(name, justify="left" if words else "right", no_wrap=not words)
+def _notes(separations: Sequence[Separation]) -> list[str]:
+    """Say how sure the counts are: first of the exact methods, then of each encoding in float64."""
+    measured = [one for one in separations if one.gaps is not None]
+    rows = "Rows that are not named below" if measured else "All rows"
+    notes = [f"{rows} are exact; walks are counted modulo a prime, at all lengths unless steps are given."]
+    listed = [f"{one.name}: {one.certainty}." for one in measured]
+    return listed if len(measured) == len(separations) else notes + listed
+
+
+def _framed(heading: Sequence[str], lines: Sequence[Sequence[Any]], notes: Sequence[str]) -> str:
+    """A table for a terminal, its numbers never cut off, with notes below."""
+    table = RichTable(padding=0, box=box.SIMPLE_HEAD)
+    table.add_column(heading[0], min_width=_MIN_METHOD_WIDTH, vertical="bottom")
+    for name in heading[1:]:
+        table.add_column(name, justify="right", no_wrap=True, vertical="bottom")
     for line in lines:
         table.add_row(*map(str, line))
     console = Console(record=True, file=io.StringIO())
+    console.width = max(console.width, console.measure(table, options=console.options.update(width=999)).minimum)
     console.print(table)
-    return console.export_text(styles=True)
+    wrapped = [textwrap.fill(note, console.width, subsequent_indent="  ") for note in notes]
+    return console.export_text(styles=True) + "".join(f"{note}\n" for note in wrapped)

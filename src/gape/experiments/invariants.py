@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,13 +87,13 @@ def random_walks(graph: Graph, length: int = 20) -> Multisets:
 def walks(graph: Graph) -> dict[str, Multisets]:
     """Walks of all lengths: into each node ("node"), back to it ("closed"), between all pairs of nodes ("pair")."""
 
-    def invert(block: Block) -> Tensor:
+    def invert(x: Tensor, block: Block) -> Tensor:
         matrices = block.matrices.to(torch.float64)
         identity = torch.eye(matrices.shape[1], dtype=torch.float64)
-        return _with_random_numbers(lambda x: modular_inverse(identity - x * matrices), 1)
+        return modular_inverse(identity - x * matrices)
 
     found = adjacency_blocks(graph, BLOCK_ELEMENTS)
-    inverses = map_threads(invert, found)
+    inverses = _with_random_numbers(invert, found, 1)
     return {
         "node": _collect(found, [inverse.sum(1) % PRIME for inverse in inverses]),
         "closed": _collect(found, [inverse.diagonal(dim1=1, dim2=2) for inverse in inverses]),
@@ -106,13 +107,12 @@ def rooted_walks(graph: Graph, layers: int) -> Multisets:
     Layer l holds the nodes l steps away, the last one those ``layers`` or more steps away. The weights of steps between
     layers, and those of the layers in the sum, are random numbers modulo a prime.
     """
-    numbers = (layers + 1) * (layers + 2)
 
-    def solve(block: Block) -> Tensor:
-        return _with_random_numbers(lambda drawn: _rooted(block.matrices, layers, drawn), numbers)
+    def solve(drawn: Tensor, block: Block) -> Tensor:
+        return _rooted(block.matrices, layers, drawn)
 
     found = adjacency_blocks(graph, BLOCK_ELEMENTS // 64)
-    return _collect(found, map_threads(solve, found))
+    return _collect(found, _with_random_numbers(solve, found, (layers + 1) * (layers + 2)))
 
 
 def _rooted(adjacency: Tensor, layers: int, drawn: Tensor) -> Tensor:
@@ -140,12 +140,16 @@ def _rooted(adjacency: Tensor, layers: int, drawn: Tensor) -> Tensor:
     return modular.remainder(sums.index_add_(0, schedule.nodes // n, modular.multiply(closed, of_layer[label])))
 
 
-def _with_random_numbers(compute: Callable[[Tensor], Tensor], count: int) -> Tensor:
-    """Compute something of random numbers below the prime, the same in every call; others if a pivot vanishes."""
+def _with_random_numbers(compute: Callable[[Tensor, Block], Tensor], found: list[Block], count: int) -> list[Tensor]:
+    """Compute something of every block and of random numbers below the prime, the same numbers for all blocks.
+
+    If a pivot vanishes in one block, all are computed again with other numbers: the two graphs of a pair may be in
+    different blocks, and their values can be compared only if the numbers are the same.
+    """
     for seed in range(ATTEMPTS):
+        drawn = torch.randint(1, PRIME, (count,), generator=torch.Generator().manual_seed(seed)).to(torch.float64)
         try:
-            drawn = torch.randint(1, PRIME, (count,), generator=torch.Generator().manual_seed(seed))
-            return compute(drawn.to(torch.float64))
+            return map_threads(partial(compute, drawn), found)
         except ZeroDivisionError:
             continue
     raise ArithmeticError(f"a pivot vanished for each of {ATTEMPTS} random draws, which is as good as impossible")

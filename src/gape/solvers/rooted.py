@@ -38,7 +38,15 @@ from gape.linalg.powers import PowerDiagonals
 from gape.linalg.selected_inverse import SparseMatrices, inverse_diagonal
 from gape.solvers.base import Result
 from gape.solvers.certificate import MAX_CONSISTENT_RESIDUAL, YES, code, judge, overflowing
-from gape.solvers.rooted_balls import WHOLE_NODES, RootedGraphs, RootedPart, Shape, ball_parts, whole_parts
+from gape.solvers.rooted_balls import (
+    WHOLE_NODES,
+    RootedGraphs,
+    RootedPart,
+    Shape,
+    ball_parts,
+    largest_ball,
+    whole_parts,
+)
 from gape.solvers.solution import Status
 
 # Roots of a large graph whose balls are one piece of work for a thread.
@@ -88,9 +96,8 @@ def _jobs(graph: Graph, shape: Shape) -> Iterator[_Job]:
             yield partial(whole_parts, graphs.take(np.flatnonzero(~large)), shape)
         for number in np.flatnonzero(large):
             one = graphs.take(np.array([number]))
-            busiest = np.argmax(np.bincount(one.source, minlength=1), keepdims=True)
-            # The largest ball is likely there: if it is too large, say so before any work is done.
-            next(ball_parts(one, busiest, shape))
+            # If the largest ball is too large, say so before any work is done.
+            next(ball_parts(one, np.array([largest_ball(one, shape.radius or 0)]), shape))
             for roots in np.array_split(np.arange(len(one.nodes)), -(-len(one.nodes) // ROOTS_PER_JOB)):
                 yield partial(ball_parts, one, roots, shape)
 

@@ -32,6 +32,8 @@ DENSE_EDGES = 4
 DENSE_WORK = 8
 # Nodes of balls that are searched together, if they are of more than one root.
 BALL_NODES = 1 << 20
+# Nodes of balls that are searched for the largest one: about a second.
+SEARCHED_NODES = 1 << 19
 # Products per second on one core, measured, with sparse factorisations and with dense inverses.
 SPARSE_RATE = 2e8
 DENSE_RATE = 3e9
@@ -159,6 +161,11 @@ class RootedGraphs:
     def edge_ptr(self) -> Array:
         return np.searchsorted(self.source, self.node_ptr)
 
+    @cached_property
+    def out_ptr(self) -> Array:
+        """``[N + 1]``: where the edges that leave each node begin."""
+        return np.searchsorted(self.source, np.arange(len(self.nodes) + 1))
+
     @property
     def density(self) -> Array:
         """``[B]``: edges in relation to n²."""
@@ -224,18 +231,19 @@ def ball_parts(graph: RootedGraphs, roots: Array, shape: Shape) -> Iterator[Root
     balls, distance = found
     labels = np.minimum(distance, shape.layers - 1)
     for some, elimination in _by_density(balls, shape):
-        largest = int(some.sizes.argmax())
+        entries = _entries(some, elimination)
+        most = int(entries.argmax())
         check_memory(
             shape.memory,
-            shape.bytes_per_root(_most_entries(some, elimination)),
-            f"the ball of radius {radius} around node {graph.nodes[roots[some.graphs[largest]]]}, "
-            f"of {some.sizes[largest]} nodes,",
+            shape.bytes_per_root(int(entries[most])),
+            f"the ball of radius {radius} around node {graph.nodes[roots[some.graphs[most]]]}, "
+            f"of {some.sizes[most]} nodes,",
             "choose a smaller radius or fewer machines, or raise memory",
         )
         machines, one = np.full(len(some.sizes), shape.machines), np.ones_like(some.sizes)
-        check_time(some, elimination, machines, f"in the largest ball of radius {radius}", "a smaller one")
+        check_time(some, elimination, machines, f"in a ball of radius {radius}", "a smaller one")
         classes = np.floor(np.log2(some.sizes) / SIZE_CLASS_OCTAVES)
-        for start, stop, _, _ in _pieces(_entries(some, elimination) * machines, one, classes):
+        for start, stop, _, _ in _pieces(entries * machines, one, classes):
             of_node = labels[some.nodes[some.node_ptr[start] : some.node_ptr[stop]], None]
             of_root = graph.nodes[roots[some.graphs[start:stop]], None]
             yield _part(some, elimination, start, stop, of_node, of_root, shape, int(graph.graphs[0]))
@@ -255,21 +263,10 @@ def cut_balls(
         ([2, 3], [0, 1, 2, 3, 3, 4], [1, 0, 3, 2, 4, 3], [0, 1, 1, 0, 1])
     """
     n = len(graph.nodes)
-    ptr = np.searchsorted(graph.source, np.arange(n + 1))
-    # A pair of a root and a node is one number; sorted, the pairs are the nodes of all balls in order.
-    front = np.arange(len(roots)) * n + roots
-    pairs, distance = front, np.zeros(len(roots), np.int64)
-    for step in range(1, radius + 1):
-        edges, owner = _edges_of(ptr, front % n)
-        front = np.setdiff1d(front[owner] // n * n + graph.target[edges], pairs)
-        pairs, distance = np.append(pairs, front), np.append(distance, np.full(len(front), step))
-        if most is not None and len(pairs) > most:
-            return None
-        if not len(front):
-            break
-    order = np.argsort(pairs, kind="stable")
-    pairs, distance = pairs[order], distance[order]
-    edges, owner = _edges_of(ptr, pairs % n)
+    pairs, distance = _search_balls(graph, roots, radius, most)
+    if most is not None and len(pairs) > most:
+        return None
+    edges, owner = _edges_of(graph.out_ptr, pairs % n)
     wanted = pairs[owner] // n * n + graph.target[edges]
     place = np.searchsorted(pairs, wanted)
     inside = pairs[np.minimum(place, len(pairs) - 1)] == wanted
@@ -283,6 +280,56 @@ def cut_balls(
         graph.symmetric,
     )
     return balls, distance
+
+
+def largest_ball(graph: RootedGraphs, radius: int) -> int:
+    """The node of one graph whose ball has the most nodes.
+
+    A ball has at most as many nodes as there are walks of at most ``radius`` steps from its root. Roots are searched in
+    the order of this bound until no other can have a larger ball. After :data:`SEARCHED_NODES` nodes the search ends,
+    with the largest ball so far.
+
+    Example:
+        >>> edges = [(0, 1), (0, 2), (0, 3), (4, 5), (5, 6), (6, 7), (7, 8)]
+        >>> graph = RootedGraphs.of(Graph.from_edges(edges, undirected=True), np.ones(1))
+        >>> largest_ball(graph, radius=1), largest_ball(graph, radius=2)
+        (0, 6)
+    """
+    n = len(graph.nodes)
+    walks = bound = np.ones(n)
+    for _ in range(radius):
+        walks = np.minimum(np.bincount(graph.source, weights=walks[graph.target], minlength=n), n)
+        bound = np.minimum(bound + walks, n)
+    order = np.argsort(-bound, kind="stable")
+    root, largest, first, searched = 0, 0, 0, 0
+    while first < n and bound[order[first]] > largest and searched < SEARCHED_NODES:
+        # One root, then as many as before, as far as their balls surely fit.
+        roots = order[first : first + max(1, first)]
+        roots = roots[: max(1, int((np.cumsum(bound[roots]) <= BALL_NODES).sum()))]
+        pairs, _ = _search_balls(graph, roots, radius)
+        sizes = np.bincount(pairs // n, minlength=len(roots))
+        if sizes.max() > largest:
+            root, largest = int(roots[sizes.argmax()]), int(sizes.max())
+        first, searched = first + len(roots), searched + len(pairs)
+    return root
+
+
+def _search_balls(graph: RootedGraphs, roots: Array, radius: int, most: int | None = None) -> tuple[Array, Array]:
+    """Breadth-first search from each root: the nodes of all balls in order, and their distances.
+
+    A node in the ball of ``roots[i]`` is the number i · n + node. The search ends early with more than ``most`` nodes.
+    """
+    n = len(graph.nodes)
+    front = np.arange(len(roots)) * n + roots
+    pairs, distance = front, np.zeros(len(roots), np.int64)
+    for step in range(1, radius + 1):
+        edges, owner = _edges_of(graph.out_ptr, front % n)
+        front = np.setdiff1d(front[owner] // n * n + graph.target[edges], pairs)
+        pairs, distance = np.append(pairs, front), np.append(distance, np.full(len(front), step))
+        if not len(front) or (most is not None and len(pairs) > most):
+            break
+    order = np.argsort(pairs, kind="stable")
+    return pairs[order], distance[order]
 
 
 def _edges_of(ptr: Array, nodes: Array) -> tuple[Array, Array]:

@@ -24,9 +24,10 @@ from gape.solvers.basis import Basis, enough_vectors, prepare_layer
 from gape.solvers.certificate import lost_rows
 from gape.solvers.solve import solve
 
-#: Settings of layers that did best in our comparison. One feature per run length, each scaled by the training set:
-#: closed runs around a long cycle weigh about 1e-5 of those that go there and back, and statistics of small batches of
-#: similar graphs would be noise. Rooted: as many features as the encoding ``gape-rooted``, from the same weights.
+#: Settings of layers by name. ``gape-closed``, as in our tables: one feature per run length, each scaled by the
+#: training set, since closed runs around a long cycle weigh about 1e-5 of those that go there and back, and statistics
+#: of small batches of similar graphs would be noise. ``gape-rooted``: as many features as the encoding of that name,
+#: from the same weights; there is no result of it yet.
 RECIPES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "gape-closed": MappingProxyType(

@@ -24,11 +24,13 @@ RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 
 def imported_packages(path: Path) -> set[str]:
-    """Packages of gape that a file imports, anywhere in it: in functions, and for type checkers only."""
+    """Packages of gape that a file imports, anywhere in it: in functions, for type checkers only, as ``gape.name``."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "gape":
+            found.add(gape._HOME.get(node.attr, f"gape.{node.attr}"))
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} has a relative import in line {node.lineno}"
             names = {alias.name for alias in node.names}
@@ -51,6 +53,17 @@ def test_imports_point_backwards():
                 if RANK[name] >= RANK[home]
             ]
     assert not wrong
+
+
+def test_public_names_come_from_the_library_and_not_from_experiments():
+    homes = {name: home.split(".")[1] for name, home in gape._HOME.items()}
+    assert homes.keys() | set(gape._MODULES) >= set(gape.__all__)
+    assert set(homes.values()) | set(gape._MODULES) <= RANK.keys()
+    assert not {"experiments", "scale", "cli"} & set(homes.values())
+    # Type checkers see each name in the package from which it is imported.
+    nodes = ast.walk(ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8")))
+    named = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module.startswith("gape.")]
+    assert {alias.name: node.module.split(".")[1] for node in named for alias in node.names} == homes
 
 
 def test_every_package_has_a_layer_and_the_root_holds_only_the_automaton():

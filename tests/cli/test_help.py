@@ -110,6 +110,25 @@ def test_commands_name_the_extra_that_is_not_installed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
 
+def test_the_library_s_commands_work_without_the_experiments(tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n1,2\n2,3\n")
+    calls = [
+        ("encode", "edges.csv", "-e", "gape", "--undirected", "-o", "pe.csv"),
+        ("encodings",),
+        ("explore", "karate", "-o", "page.html"),
+        ("cache",),
+        ("--help",),
+        ("bench", "zinc"),
+    ]
+    program = HIDDEN.format(hidden=["gape.experiments"], calls=calls)
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [line for line in done.stderr.splitlines() if line.isdigit()] == ["0"] * 5 + ["2"], done.stderr
+    assert "No such command 'bench'" in done.stderr
+    assert {"edges.csv", "pe.csv", "page.html"} <= {path.name for path in tmp_path.iterdir()}
+    assert "encode" in done.stdout
+    assert "translate" not in done.stdout
+
+
 def test_version_and_bare_command(capsys):
     assert answer(capsys, "--version") == (0, f"gape {__version__} ({native.description()})\n", "")
     code, out, _ = answer(capsys)

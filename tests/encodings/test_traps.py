@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 import gape
 from gape import Graph, nn, pyg
-from gape.encodings import GAPE
+from gape.encodings import GAPE, Degree
 
 one_way = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4)
 
@@ -71,6 +71,23 @@ def test_rows_that_differ_are_not_named():
     for name in ("gape", "rw", "lape", "sa", "degree"):
         gape.encode(nx.path_graph(9), name)
     gape.encode([nx.cycle_graph(9), nx.path_graph(4)], "gape")
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_different_row_of_many_is_enough():
+    ring = gape.as_graph(nx.cycle_graph(5000))
+    values = torch.ones(5000, 2)
+    with pytest.raises(UserWarning, match="all 5000 rows are the same"):
+        Degree().warn_if_uninformative(values, ring)
+    for row in (1, 2500, 4999):
+        Degree().warn_if_uninformative(values.index_fill(0, torch.tensor(row), 1.001), ring)
+    Degree().warn_if_uninformative(values.index_fill(0, torch.tensor(1), torch.nan), ring)
+
+
+def test_infinite_values_are_counted_beside_values_that_are_not_numbers():
+    values = torch.tensor([[torch.nan], [torch.inf], [-torch.inf], [1.0]])
+    with pytest.warns(UserWarning, match="2 values of GAPE are beyond the range of float32"):
+        GAPE().warn_if_uninformative(values, gape.as_graph(nx.path_graph(4)))
 
 
 def test_weights_of_another_name_are_not_used_silently():

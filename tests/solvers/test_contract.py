@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -10,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from torch_geometric.utils import from_networkx
 
 import gape
 from gape.solvers import Equation, Kronecker, Krylov, Result, Schur, Series, Solver, Spectral
@@ -161,29 +163,53 @@ def test_at_most_four_frames_lie_between_solve_and_a_solver(kinds, given, dampin
     assert max(seen) <= 4
 
 
+CHAIN, ONE_WAY = nx.path_graph(3), nx.DiGraph([(0, 1), (1, 2), (2, 0), (0, 3)])
+DATA = from_networkx(CHAIN)
+
+
 @pytest.mark.parametrize("readout", ["node", "closed", "pair"])
-def test_the_input_is_converted_and_checked_once(readout, monkeypatch):
-    counts = {"converted": 0, "checked": 0}
+@pytest.mark.parametrize(
+    ("source", "graphs"),
+    [
+        (np.array([[0, 1, 1, 2], [1, 0, 2, 1]]), 1),
+        (CHAIN, 1),
+        (ONE_WAY, 1),
+        (nx.to_scipy_sparse_array(CHAIN), 1),
+        (DATA, 1),
+        ([DATA, DATA], 1),  # joined, then checked
+        ([CHAIN, CHAIN], 2),
+        ([ONE_WAY, CHAIN, DATA], 3),
+    ],
+    ids=["array", "networkx", "directed", "scipy", "pyg", "pyg list", "networkx list", "mixed list"],
+)
+def test_the_input_is_converted_and_checked_once(source, graphs, readout, monkeypatch):
+    counts = Counter()
 
-    def counting(name, function):
-        def counted(*arguments):
-            counts[name] += 1
-            return function(*arguments)
+    def count(module, *names):
+        for name in names:
+            original = getattr(module, name)
 
-        return counted
+            def counted(*arguments, name=name, original=original, **settings):
+                counts[name] += 1
+                return original(*arguments, **settings)
 
-    convert, graph = sys.modules["gape.graph.convert"], sys.modules["gape.graph.graph"]
-    monkeypatch.setattr(convert, "_from_edge_array", counting("converted", convert._from_edge_array))
-    monkeypatch.setattr(graph, "check_graph", counting("checked", graph.check_graph))
-    edges = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
+            monkeypatch.setattr(module, name, counted)
+
+    convert, solve = sys.modules["gape.graph.convert"], sys.modules["gape.solvers.solve"]
+    readers = ("_from_edge_array", "_from_networkx", "_from_scipy", "_from_pyg", "_joined")
+    count(convert, *readers)
+    count(sys.modules["gape.graph.graph"], "check_graph")
+    count(solve, "check_fit")
     for run in (
-        lambda: gape.solve(gape.Automaton.katz(0.1), edges, readout=readout),
-        lambda: gape.encode(edges, "gape", readout=readout),
-        lambda: gape.encodings.GAPE(readout=readout).solve(edges),
+        lambda: gape.solve(gape.Automaton.katz(0.1), source, readout=readout),
+        lambda: gape.encode(source, "gape", readout=readout),
+        lambda: gape.encode(source, "gape-paper", readout=readout, labels=3, labelling="degree"),
+        lambda: gape.encodings.GAPE(readout=readout).solve(source),
     ):
-        counts.update(converted=0, checked=0)
+        counts.clear()
         run()
-        assert counts == {"converted": 1, "checked": 1}
+        assert sum(counts[name] for name in readers) == counts["check_graph"] == graphs
+        assert counts["check_fit"] <= 1  # a single small graph may need none
 
 
 def test_settings_of_the_node_readout_are_refused_by_the_others():

@@ -89,9 +89,9 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         >>> map_threads(lambda x: x + 1, [1, 2, 3])
         [2, 3, 4]
     """
-    if len(items) < 2:
+    if len(items) < 2 or num_threads() == 1:
         with torch.no_grad():
-            return [function(item) for item in items]
+            return list(map(function, items))
     threads, before, inference = num_threads(), torch.get_num_threads(), torch.is_inference_mode_enabled()
 
     def alone(item: T) -> R:
@@ -100,9 +100,6 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         with torch.inference_mode(inference), torch.no_grad():
             return function(item)
 
-    if threads == 1:
-        with torch.no_grad():
-            return [function(item) for item in items]
     try:
         with one_blas_thread(), ThreadPoolExecutor(min(threads, len(items))) as pool:
             return list(pool.map(alone, items))

@@ -7,6 +7,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Annotated, Any, TextIO
 
 try:
@@ -15,13 +16,9 @@ except ImportError as error:
     raise SystemExit("gape: the command line needs Typer and Rich: pip install 'gape[cli]'") from error
 
 from gape import __version__, native
-from gape.cli.bench import bench
-from gape.cli.compare import compare, expressiveness, runtime
 from gape.cli.encode import encode
 from gape.cli.encodings import cache, encodings
 from gape.cli.explore import explore
-from gape.cli.table import figure, table
-from gape.cli.translate import translate
 
 app = typer.Typer(
     name="gape",
@@ -33,13 +30,15 @@ app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options"
 app.command()(encodings)
 app.command()(explore)
 app.command()(cache)
-app.command()(bench)
-app.command()(table)
-app.command()(figure)
-app.command()(runtime)
-app.command()(expressiveness)
-app.command()(compare)
-app.add_typer(translate, name="translate")
+if find_spec("gape.experiments") is not None:  # the commands above do without that package
+    from gape.cli.bench import bench
+    from gape.cli.compare import compare, expressiveness, runtime
+    from gape.cli.table import figure, table
+    from gape.cli.translate import translate
+
+    for command in (bench, table, figure, runtime, expressiveness, compare):
+        app.command()(command)
+    app.add_typer(translate, name="translate")
 
 # The base class of Typer's usage errors; its module depends on Typer's version.
 _UsageError: Any = typer.BadParameter.__mro__[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from math import isfinite
 from typing import Any, ClassVar, Literal, get_args, get_type_hints
 
 import numpy as np
@@ -23,6 +24,8 @@ FLOATS = (torch.float32, torch.float64)
 INTEGERS = (torch.int16, torch.int32, torch.int64)
 # Rows that differ by less than this fraction of the largest value count as the same.
 EQUAL_ROWS = 1e-6
+# Rows compared before all are: those of most graphs differ.
+SAMPLED_ROWS = 256
 #: The diagonal of a matrix, or all of it.
 DenseReadout = Literal["closed", "pair"]
 #: Yields the blocks of a part of a batch, each with the features of several encodings.
@@ -89,17 +92,23 @@ class Encoding(ABC):
         return zero
 
     def warn_if_uninformative(self, values: Tensor, graph: Graph) -> None:
-        """Warn if values of nodes are infinite, if all are 0, or if all rows, three or more, are the same."""
-        infinite = 0 if self.pairwise else int(values.isinf().sum())
-        if infinite:
+        """Warn if values of nodes are infinite, if all are 0, or if all rows, three or more, are the same.
+
+        One pass over the values, unless there is something to warn about.
+        """
+        values = values.detach()
+        low, high = map(float, values.aminmax()) if values.numel() else (0.0, 0.0)
+        if low == high == 0.0:
+            self.warn_if_zero(values, graph)
+        elif self.pairwise:
+            return
+        elif not (isfinite(low) and isfinite(high)):  # a NaN anywhere makes both NaN
+            infinite = int(values.isinf().sum())
             way_out = "scale the edge weights" + (", or take dtype='float64'" if self.dtype == torch.float32 else "")
             kind = str(self.dtype).removeprefix("torch.")
-            warn_caller(f"{infinite} values of {type(self).__name__} are beyond the range of {kind}: {way_out}")
-            return
-        if self.warn_if_zero(values, graph) or self.pairwise or len(values) < 3 or not bool(values.any()):
-            return
-        # False, too, for values that are not numbers.
-        if bool((values - values[0]).abs().max() <= EQUAL_ROWS * values.abs().max()):
+            if infinite:
+                warn_caller(f"{infinite} values of {type(self).__name__} are beyond the range of {kind}: {way_out}")
+        elif len(values) >= 3 and _equal_rows(values, EQUAL_ROWS * max(-low, high)):
             warn_caller(
                 f"all {len(values)} rows are the same: {type(self).__name__} tells no node of these graphs from "
                 f"another; try {self.instead}, or give nodes labels"
@@ -208,6 +217,12 @@ def compute_blocks(encodings: Sequence[DenseEncoding], graph: Graph, features: B
     return [
         Pairs(out, graph.sizes) if encoding.pairwise else out for encoding, out in zip(encodings, outputs, strict=True)
     ]
+
+
+def _equal_rows(values: Tensor, tolerance: float) -> bool:
+    """True if no value differs by more than ``tolerance`` from that of the first row; looks at a sample first."""
+    sample = values[:: max(1, len(values) // SAMPLED_ROWS)]
+    return all(bool((rows - values[0]).abs().max() <= tolerance) for rows in (sample, values))
 
 
 def _check_memory(encoding: DenseEncoding, graph: Graph) -> None:

@@ -16,7 +16,7 @@ from gape._internal.validation import whole_number
 from gape.graph.adjacency import Adjacency
 from gape.graph.batching import members, offsets, part_bounds
 from gape.graph.small_graphs import Scan, scan
-from gape.graph.validate import as_integers, as_weights, check_graph, infer_num_nodes, sorted_unique
+from gape.graph.validate import as_integers, as_weights, check_attribute, check_graph, infer_num_nodes, sorted_unique
 from gape.graph.walk_matrix import WalkMatrix, walk_matrix
 
 _Which = Tensor | slice
@@ -108,8 +108,9 @@ class Graph:
             return graph
         # Each edge once more the other way round, loops not.
         edges_back = (index[0] != index[1]).nonzero().flatten()
-        both = graph._with_edges(torch.cat([torch.arange(index.shape[1], device=index.device), edges_back]))
-        return replace(both, edge_index=torch.cat([index, index[:, edges_back].flip(0)], 1))
+        both = torch.cat([torch.arange(index.shape[1], device=index.device), edges_back])
+        reverse = index[:, edges_back].flip(0)
+        return graph._take(both, slice(None), torch.cat([index, reverse], 1), graph.num_nodes, graph.ptr)
 
     # ------------------------------------------------------------------ properties
 
@@ -183,7 +184,8 @@ class Graph:
         """Return the graph with other node labels: a tensor, or a labelling of :mod:`gape.graph.labels`."""
         if callable(labels):
             labels = labels(self)
-        labelled = replace(self, labels=labels)
+        labelled = replace(self, labels=labels, _trusted=True)
+        check_attribute(labelled, "labels")
         object.__setattr__(labelled, "_walks", self._walks)
         object.__setattr__(labelled, "_sorted", self._sorted)
         self._hand_over(labelled, self.__dict__.get("scan"))

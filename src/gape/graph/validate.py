@@ -70,26 +70,28 @@ def check_graph(graph: Graph) -> None:
     # A single graph is checked faster without a scan, which its direct paths do not need.
     if graph.num_graphs == 1 or graph.scan is None:
         map_threads(lambda first: _check_edges(graph, first), range(0, graph.num_edges, EDGES_PER_CHECK))
-    for name, length, of in (
-        ("edge_weight", graph.num_edges, "edge"),
-        ("edge_type", graph.num_edges, "edge"),
-        ("labels", n, "node"),
-    ):
-        value = getattr(graph, name)
-        if value is None:
-            continue
-        if value.dim() != 1 or len(value) != length:
-            raise ValueError(f"{name} must have one entry per {of}, shape [{length}], got {list(value.shape)}")
-        if name == "edge_weight":
-            finite = torch.isfinite(value.detach())
-            if not bool(finite.all()):
-                where = int((~finite).nonzero()[0])
-                raise ValueError(
-                    f"edge_weight must be finite, got {value[where].item()} on edge {where} {index[:, where].tolist()}"
-                )
-        elif value.numel() and int(value.min()) < 0:
-            where = int((value < 0).nonzero()[0])
-            raise ValueError(f"{name} must not be negative, got {int(value[where])} on {of} {where}")
+    for name in ("edge_weight", "edge_type", "labels"):
+        check_attribute(graph, name)
+
+
+def check_attribute(graph: Graph, name: str) -> None:
+    """Validate ``edge_weight``, ``edge_type`` or ``labels`` of a graph, if it has them."""
+    value, of, length = getattr(graph, name), "edge", graph.num_edges
+    if name == "labels":
+        of, length = "node", graph.num_nodes
+    if value is None:
+        return
+    if value.dim() != 1 or len(value) != length:
+        raise ValueError(f"{name} must have one entry per {of}, shape [{length}], got {list(value.shape)}")
+    if name == "edge_weight":
+        finite = torch.isfinite(value.detach())
+        if not bool(finite.all()):
+            where = int((~finite).nonzero()[0])
+            edge = graph.edge_index[:, where].tolist()
+            raise ValueError(f"edge_weight must be finite, got {value[where].item()} on edge {where} {edge}")
+    elif value.numel() and int(value.min()) < 0:
+        where = int((value < 0).nonzero()[0])
+        raise ValueError(f"{name} must not be negative, got {int(value[where])} on {of} {where}")
 
 
 def _check_ptr(ptr: Tensor, num_nodes: int) -> None:

@@ -99,6 +99,18 @@ class RadiusBounds(NamedTuple):
         """An estimate, moved between the bounds."""
         return torch.minimum(torch.maximum(estimate, self.lower), self.upper)
 
+    def regular(self, separation: Tensor, dimension: int) -> Tensor:
+        """``[graphs]``: YES if the equation surely is regular, otherwise UNKNOWN.
+
+        Eigenvalues that are not known well do not tell a small gap from none.
+
+        Args:
+            separation: ``[graphs]``, min |1 - λδ| over all computed eigenvalues λ of μ and δ of A.
+            dimension: number of eigenvalues of A.
+        """
+        sure = separation > SINGULAR_GAP + 2 * dimension * (self.upper - self.lower)
+        return torch.where((self.converges == YES) | sure, YES, UNKNOWN)
+
 
 def judge(
     residual: Tensor,
@@ -156,6 +168,22 @@ def dense_radius_bounds(equation: Equation) -> RadiusBounds:
         lower = torch.where(large, torch.maximum(lower, _least_growth(equation.walk)), lower)
     norms = equation.walk.norm_bounds * (1.0 + 1e-14)
     return RadiusBounds(low * lower, high * torch.minimum(upper, norms))
+
+
+def symmetric_radius_bounds(equation: Equation, radius: Tensor, dimension: int) -> RadiusBounds:
+    """Bounds of ρ(μ)ρ(A) from ``radius`` ``[graphs]``: ρ(A) as computed from all eigenvalues of symmetric matrices.
+
+    Args:
+        dimension: number of rows of the largest matrix.
+    """
+    low, high = equation.transition_bounds
+    error = symmetric_error(dimension)
+    return RadiusBounds(low * (1.0 - error) * radius, high * (1.0 + error) * radius)
+
+
+def symmetric_error(dimension: int) -> float:
+    """The relative rounding error of the largest eigenvalue of a symmetric matrix with that many rows."""
+    return 2.0**-50 * max(dimension, 1)
 
 
 def radius_bounds_of(equation: Equation, lower: Tensor | None = None, positive: Tensor | None = None) -> RadiusBounds:

@@ -29,6 +29,7 @@ from gape.solvers.certificate import (
     overflowing,
     radius_bounds_of,
     run_status,
+    symmetric_radius_bounds,
     with_rounding,
 )
 from gape.solvers.equation import Equation
@@ -78,9 +79,7 @@ class BlockCertificate:
             return RadiusBounds(torch.zeros_like(self.radius), torch.zeros_like(self.radius))
         if self.equation.walk.similarity is None:
             return dense_radius_bounds(self.equation)
-        low, high = self.equation.transition_bounds
-        error = 2.0**-50 * max(self.steps, 1)
-        return RadiusBounds(low * (1.0 - error) * self.graph_radius, high * (1.0 + error) * self.graph_radius)
+        return symmetric_radius_bounds(self.equation, self.graph_radius, self.steps)
 
     def add_spectrum(self, graphs: Tensor, theta: Tensor, form: SchurForm) -> None:
         """Add the eigenvalues ``[B, J]`` of the walk matrices of ``graphs``; ``form`` is the Schur form of μ."""
@@ -116,10 +115,7 @@ class BlockCertificate:
         lost = overflowing(weights, rows)
         if lost is not None:
             status[lost] = code(Status.OVERFLOW)
-        sure = (bounds.converges == YES) | (
-            self.separation > SINGULAR_GAP + 2 * self.steps * (bounds.upper - bounds.lower)
-        )
-        unique = torch.where(sure, YES, UNKNOWN)
+        unique = bounds.regular(self.separation, self.steps)
         singular, known = (self.separation <= SINGULAR_GAP) & ~self.regular, ~(self.unknown | self.suspect)
         result = Result(
             weights=weights,

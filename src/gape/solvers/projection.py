@@ -23,6 +23,8 @@ from gape.solvers.certificate import (
     dense_radius_bounds,
     judge,
     radius_bounds_of,
+    symmetric_error,
+    symmetric_radius_bounds,
     with_rounding,
 )
 from gape.solvers.equation import Equation
@@ -234,9 +236,7 @@ class Projection(Solver):
         bounds = self.radius_bounds(equation)
         converges = bounds.converges
         if self.complete:
-            # Eigenvalues that are not known well do not tell a small gap from none.
-            sure = (converges == YES) | (smallest > SINGULAR_GAP + 2 * self.dimension * (bounds.upper - bounds.lower))
-            unique = torch.where(smallest > SINGULAR_GAP, torch.where(sure, YES, UNKNOWN), NO)
+            unique = torch.where(smallest > SINGULAR_GAP, bounds.regular(smallest, self.dimension), NO)
         else:
             unique = torch.where(converges == YES, YES, UNKNOWN)
             unique = torch.where(separation <= SINGULAR_GAP, NO, unique)
@@ -289,11 +289,10 @@ class Projection(Solver):
         if self.form != "diagonal":
             return radius_bounds_of(equation)
         # Ritz values of a symmetric matrix are no larger than ρ; those of all its eigenvectors are it.
-        error = 2.0**-50 * max(self.dimension, 1)
-        if not self.complete:
-            return radius_bounds_of(equation, self.radius * (1.0 - error), self._largest_vector)
-        low, high = equation.transition_bounds
-        return RadiusBounds(low * (1.0 - error) * self.radius, high * (1.0 + error) * self.radius)
+        if self.complete:
+            return symmetric_radius_bounds(equation, self.radius, self.dimension)
+        lower = self.radius * (1.0 - symmetric_error(self.dimension))
+        return radius_bounds_of(equation, lower, self._largest_vector)
 
     @property
     def _largest_vector(self) -> Tensor | None:

@@ -113,17 +113,12 @@ def solve(
             return _collect(weights, results, on_singular).checked(throw)
         learned = (automaton.initial, automaton.transition, automaton.final, graph.edge_weight, rhs)
         if recording and any(tensor is not None and tensor.requires_grad for tensor in learned):
-            parts = _parts(automaton, graph, matrix, solver, basis, rhs, dtype, None)
-            results = [_solve_part(part) for part in parts]
+            whole = _Part(automaton, graph, matrix, solver or Auto(), rhs, dtype, None)
+            results = [_solve_part(part) for part in _parts(whole, basis)]
             weights = torch.cat([result.weights for result in results])
         else:
             weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype, device=graph.device)
-            whole = _Part(automaton, graph, matrix, solver or Auto(), rhs, dtype, weights)
-            with one_torch_thread():
-                compiled = _solve_compiled(whole) if basis is None else None
-            with _torch_threads(graph):
-                parts = _parts(automaton, graph, matrix, solver, basis, rhs, dtype, weights) if compiled is None else []
-                results = map_threads(_solve_part, parts) if compiled is None else [compiled]
+            results = _solve_batch(_Part(automaton, graph, matrix, solver or Auto(), rhs, dtype, weights), basis)
     return _collect(weights, results, on_singular).checked(throw)
 
 
@@ -144,7 +139,7 @@ def _check_settings(
 
 
 class _Part(NamedTuple):
-    """One part of a batch and how to solve it; ``out``: its rows of the weights, ``None`` if they need gradients."""
+    """A batch, or a part of one, and how to solve it; ``out``: rows of the weights, ``None`` if they need gradients."""
 
     automaton: Automaton
     graph: Graph
@@ -155,24 +150,16 @@ class _Part(NamedTuple):
     out: Tensor | None
 
 
-def _parts(
-    automaton: Automaton,
-    graph: Graph,
-    matrix: str,
-    solver: Solver | None,
-    basis: Basis | None,
-    rhs: Tensor | None,
-    dtype: torch.dtype,
-    out: Tensor | None,
-) -> list[_Part]:
-    graphs = graph.parts
-    solvers = [solver or Auto()] * len(graphs) if basis is None else basis.parts
+def _parts(whole: _Part, basis: Basis | None = None) -> list[_Part]:
+    """Cut a batch into parts; those of a ``basis`` are their own solvers."""
+    graphs = whole.graph.parts
+    solvers = [whole.solver] * len(graphs) if basis is None else basis.parts
     sizes = [part.num_nodes for part in graphs]
-    rights = [None] * len(graphs) if rhs is None else torch.split(rhs, sizes)
-    outs = [None] * len(graphs) if out is None else torch.split(out, sizes)
+    rights = [None] * len(graphs) if whole.rhs is None else torch.split(whole.rhs, sizes)
+    outs = [None] * len(graphs) if whole.out is None else torch.split(whole.out, sizes)
     return [
-        _Part(automaton, part, matrix, method, right, dtype, rows)
-        for part, method, right, rows in zip(graphs, solvers, rights, outs, strict=True)
+        whole._replace(graph=part, solver=solver, rhs=right, out=rows)
+        for part, solver, right, rows in zip(graphs, solvers, rights, outs, strict=True)
     ]
 
 
@@ -187,13 +174,25 @@ def solve_relative(
     with torch.inference_mode(False), torch.no_grad():
         check_fit(automaton, graph)
         weights = torch.empty(graph.num_nodes, automaton.states, dtype=dtype, device=graph.device)
+        whole = _Part(automaton, graph, matrix, Auto(), None, dtype, weights)
         with one_torch_thread():
-            whole = _Part(automaton, graph, matrix, Auto(), None, dtype, weights)
             compiled = _solve_compiled(whole, relative=True)
+        if compiled is not None:
+            results = [compiled]
+        else:
+            with _torch_threads(graph):
+                results = _solve_batch(whole._replace(graph=unit_radius(graph, matrix), matrix="adjacency"))
+    return _collect(weights, results, on_singular).checked()
+
+
+def _solve_batch(whole: _Part, basis: Basis | None = None) -> list[Result]:
+    """Solve without gradients, into ``whole.out``: by compiled kernels, or part by part by PyTorch."""
+    with one_torch_thread():
+        compiled = _solve_compiled(whole) if basis is None else None
     if compiled is not None:
-        return _collect(weights, [compiled], on_singular).checked()
-    with _torch_threads(graph):
-        return solve(automaton, unit_radius(graph, matrix), on_singular=on_singular, dtype=dtype)
+        return [compiled]
+    with _torch_threads(whole.graph):
+        return map_threads(_solve_part, _parts(whole, basis))
 
 
 def _torch_threads(graph: Graph) -> AbstractContextManager[None]:
@@ -222,7 +221,7 @@ def _solve_compiled(whole: _Part, relative: bool = False) -> Result | None:
         if relative:
             some, matrix = unit_radius(some, matrix), "adjacency"
         out = whole.out.new_empty(len(rows), whole.out.shape[1])
-        parts = _parts(whole.automaton, some, matrix, whole.solver, None, None, whole.dtype, out)
+        parts = _parts(whole._replace(graph=some, matrix=matrix, rhs=None, out=out))
         found, graphs = map_threads(_solve_part, parts), [part.graph.num_graphs for part in parts]
         for chosen, part in zip(torch.split(left, graphs), found, strict=True):
             result.update(chosen, part)

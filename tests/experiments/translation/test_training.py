@@ -10,6 +10,7 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 
+from gape.experiments.runs.folder import versions
 from gape.experiments.translation.corpus import Corpus
 from gape.experiments.translation.folder import TranslationFolder
 from gape.experiments.translation.settings import TrainingSettings
@@ -40,6 +41,19 @@ def test_resumed_training_ends_with_the_same_bits(mirror, tmp_path):
     # Called again, it only reads.
     (tmp_path / "whole" / "last.ckpt").unlink()
     assert train(settings(), mirror, tmp_path / "whole") == whole
+
+
+def test_a_result_says_with_which_versions_it_was_trained(mirror, tmp_path):
+    with pytest.raises(Unfinished):
+        train(settings(), mirror, tmp_path / "run", minutes=0)
+    path = tmp_path / "run" / "versions.json"
+    (now,) = json.loads(path.read_text())["sessions"]
+    path.write_text(json.dumps({"sessions": [{**now, "torch": "1.0"}]}))
+    result = train(settings(), mirror, tmp_path / "run")
+    assert result["versions"] == now == versions()
+    assert result["versions_before"] == [{**now, "torch": "1.0"}]
+    longer = train(settings(steps=8), mirror, tmp_path / "longer", after=tmp_path / "run")
+    assert longer["versions_before"] == result["versions_before"]  # its first steps are those of the shorter run
 
 
 def test_a_prolonged_run_ends_with_the_bits_of_a_long_one(mirror, tmp_path):

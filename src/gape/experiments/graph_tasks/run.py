@@ -98,7 +98,7 @@ def _compute(cell: Cell, options: RunOptions, folder: RunFolder, report: Report 
     encoded = encoded_dataset(cell.settings, options.data_dir)
     if options.writes:
         folder.pin("data.json", {"data": encoded.dataset.provenance, "graphs": len(encoded.dataset)})
-    *earlier, now = folder.add_versions() if options.writes else [versions()]
+    used = folder.add_versions() if options.writes else {"versions": versions()}
     check_parts(encoded.dataset)
     folds = len(encoded.dataset.splits)
     done: list[Checkpoint] = []
@@ -120,8 +120,7 @@ def _compute(cell: Cell, options: RunOptions, folder: RunFolder, report: Report 
         )
         done.append(state)
         tests.append(_test(cell, encoded, fold, state))
-    before = {"versions_before": earlier} if earlier else {}
-    return {**_result(cell, encoded, done, tests), "versions": now, **before, "devices": options.devices}
+    return {**_result(cell, encoded, done, tests), **used, "devices": options.devices}
 
 
 def check_parts(dataset: GraphDataset) -> None:

@@ -93,15 +93,19 @@ class RunFolder:
         """Write ``result.json``, which completes the run."""
         write_record(self.path / "result.json", result)
 
-    def add_versions(self) -> list[dict[str, str]]:
-        """Add the current versions to ``versions.json``; return those of all sessions, each once, the last one last."""
+    def add_versions(self) -> Record:
+        """Add the current versions to ``versions.json``.
+
+        Returns:
+            What a result says of them: ``versions``, and ``versions_before``, if earlier sessions had others.
+        """
         path = self.path / "versions.json"
         record = read_record(path) if path.exists() else {}
         # Earlier files call the list "sittings", or hold the versions of one session without a list.
         earlier: list[dict[str, str]] = record.get("sessions") or record.get("sittings") or ([record] if record else [])
-        sessions = [known for known in earlier if known != versions()] + [versions()]
-        write_record(path, {"sessions": sessions})
-        return sessions
+        before = [known for known in earlier if known != versions()]
+        write_record(path, {"sessions": [*before, versions()]})
+        return {"versions": versions(), **({"versions_before": before} if before else {})}
 
 
 def read_record(path: Path) -> Record:

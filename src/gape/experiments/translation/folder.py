@@ -87,9 +87,12 @@ class TranslationFolder(RunFolder):
             vocabulary.save(self.vocabulary)
         self.pin("settings.json", _as_record(settings, text), _differences)
         if after is not None and self._needs_weights():
-            for name in ("best", "last"):  # in this order, because a run that has the last one resumes from it
-                with replacing(getattr(self, name)) as temporary:
-                    shutil.copyfile(getattr(after, name), temporary)
+            names = [self.best.name, self.last.name]  # in this order: a run that has the last one resumes from it
+            if (after.path / "versions.json").exists():  # runs of earlier versions have none
+                names.insert(0, "versions.json")
+            for name in names:
+                with replacing(self.path / name) as temporary:
+                    shutil.copyfile(after.path / name, temporary)
 
     def _needs_weights(self) -> bool:
         """Tell if the run has no checkpoint and no result yet, so that it can start with another run's weights."""

@@ -239,13 +239,14 @@ def train(
     module = TranslationModule(settings, vocabulary, pieces, splits.dev)
     with run.locked():
         run.start(settings, vocabulary, splits.digest, shorter)
+        used = run.add_versions()
         _fit(module, run, minutes, callbacks)
         if len(module.history) < module.intervals():
             raise Unfinished(
                 f"{run.path}: the time limit was reached after {len(module.history)} of {module.intervals()} "
                 f"validations; run it again to resume"
             )
-        result = _test(module, run, splits, progress, data_dir)
+        result = {**_test(module, run, splits, progress, data_dir), **used}
         run.write_result(result)
     return result
 

@@ -208,7 +208,7 @@ def rows(
     minutes: MinutesOption = None,
     after: Annotated[
         int | None,
-        typer.Option(metavar="FOLDER", help="Continue from the rows of this many steps instead of starting again."),
+        typer.Option(metavar="STEPS", help="Continue from the rows of this many steps instead of starting again."),
     ] = None,
     preset: PresetOption = "small",
     data: DataOption = "evbnews",

@@ -75,7 +75,8 @@ def bench(
     ] = None,
     devices: Annotated[int, typer.Option(metavar="N", help="Processes that train one cell together (DDP).")] = 1,
     max_minutes: Annotated[
-        float | None, typer.Option(metavar="MINUTES", help="Time limit per cell, in minutes; the result records it.")
+        float | None,
+        typer.Option(metavar="MINUTES", help="Time limit per cell over all calls; the result records it."),
     ] = None,
     data_dir: DataDir = None,
     out: Runs = Path("runs"),

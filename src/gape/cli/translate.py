@@ -49,7 +49,9 @@ SetOption = Annotated[
 MinutesOption = Annotated[
     float | None,
     typer.Option(
-        min=0, metavar="MINUTES", help="Time limit per run: stop at the first validation after it; run again to resume."
+        min=0,
+        metavar="MINUTES",
+        help="Time limit per run and call: stop at the first validation after it; run again to resume.",
     ),
 ]
 PresetOption = Annotated[str, typer.Option("--preset", metavar="NAME", help="small (two CPU cores) or paper (a GPU).")]
@@ -206,7 +208,7 @@ def rows(
     minutes: MinutesOption = None,
     after: Annotated[
         int | None,
-        typer.Option(metavar="FOLDER", help="Continue from the rows of this many steps instead of starting again."),
+        typer.Option(metavar="STEPS", help="Continue from the rows of this many steps instead of starting again."),
     ] = None,
     preset: PresetOption = "small",
     data: DataOption = "evbnews",

@@ -127,7 +127,7 @@ class NodeEncoding(Encoding):
         return (rows[0] if len(rows) == 1 else torch.cat(rows)).to(self.dtype)
 
     def parts(self, graph: Graph) -> Sequence[Graph]:
-        """Split the batch into runs of whole graphs, which are encoded separately, in parallel threads."""
+        """Split the batch into parts of whole graphs, which are encoded separately, in parallel threads."""
         return graph.parts
 
     @abstractmethod

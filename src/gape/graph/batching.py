@@ -127,19 +127,19 @@ def size_groups(sizes: Tensor, entries: int) -> list[tuple[Tensor, int]]:
     """
     ordered, order = sizes.cpu().sort(descending=True, stable=True)
     widths = ordered[ordered > 0].numpy()
-    return [(order[first:last], int(widths[first])) for first, last in runs(widths > 0, widths**2, entries)]
+    return [(order[first:last], int(widths[first])) for first, last in class_ranges(widths > 0, widths**2, entries)]
 
 
-def runs(classes: NDArray[Any], entries: NDArray[Any], limit: int) -> Iterator[tuple[int, int]]:
-    """Cut graphs into runs of one class, each with about ``limit`` entries or with one graph: first and last + 1.
+def class_ranges(classes: NDArray[Any], entries: NDArray[Any], limit: int) -> Iterator[tuple[int, int]]:
+    """Cut graphs into ranges of one class, each with about ``limit`` entries or with one graph: first and last + 1.
 
     Args:
         classes: ``[graphs]``, graphs that may be together are neighbours and have the same number.
-        entries: ``[graphs]``; each graph of a run counts as the first one does.
-        limit: per run.
+        entries: ``[graphs]``; each graph of a range counts as the first one does.
+        limit: per range.
 
     Example:
-        >>> list(runs(np.array([1, 1, 1, 2]), np.array([4, 4, 4, 9]), limit=10))
+        >>> list(class_ranges(np.array([1, 1, 1, 2]), np.array([4, 4, 4, 9]), limit=10))
         [(0, 2), (2, 3), (3, 4)]
     """
     start = 0
@@ -225,7 +225,7 @@ def blocks(
     rows = starts[adjacency.batch] + adjacency.local * rounded[adjacency.batch] - adjacency.ptr[adjacency.batch]
     flat = torch.zeros(int(squares.sum()), dtype=dtype, device=values.device)
     flat.index_add_(0, rows.index_select(0, source).add_(target), values)
-    for first, last in runs(rounded[order].cpu().numpy(), squares.cpu().numpy(), entries):
+    for first, last in class_ranges(rounded[order].cpu().numpy(), squares.cpu().numpy(), entries):
         graphs = order[first:last]
         begin, n = int(starts[graphs[0]]), int(rounded[graphs[0]])
         if n == 0:
@@ -310,8 +310,8 @@ def _gib(count: float) -> str:
     return f"{size:,.0f}" if size >= 100 else f"{size:.3g}"
 
 
-class Batch(Protocol):
-    """Graphs whose nodes are in a row: ``sizes [graphs]``, and the graph and the number within it of each node."""
+class NodeLayout(Protocol):
+    """Node layout that :class:`Padding` needs: ``sizes [graphs]``, and each node's graph and number within it."""
 
     @property
     def sizes(self) -> Tensor: ...
@@ -334,7 +334,7 @@ class Padding:
                 [ 2,  3]])
     """
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: NodeLayout) -> None:
         self.graphs, self.size = len(batch.sizes), int(batch.sizes.max())
         full = self.graphs * self.size == batch.num_nodes
         self._slots = None if full else batch.batch * self.size + batch.local

@@ -104,8 +104,8 @@ def graph_ranges(ptr: Tensor) -> list[tuple[int, int]]:
     return list(pairwise(bounds))
 
 
-class Batch(ctypes.Structure):
-    """The graphs and their walk matrix, as ``batch`` in ``native/small_graphs.h``."""
+class BatchPointers(ctypes.Structure):
+    """Pointers to the graphs and their walk matrix, as ``batch`` in ``native/small_graphs.h``."""
 
     _fields_ = [
         *((name, c_void_p) for name in ("ptr", "edge_ptr", "source", "target", "weight", "left", "right", "diagonal")),
@@ -132,7 +132,7 @@ class SmallGraphs:
         source, target = adjacency.edge_index
         self._alive = (adjacency.ptr, scan.edge_ptr, source, target, weight, *vectors)
         self._chosen = None if chosen is None else chosen.contiguous()
-        self.batch = Batch(*map(address, self._alive), walk.sign, address(self._chosen))
+        self.batch = BatchPointers(*map(address, self._alive), walk.sign, address(self._chosen))
         self.ptr = adjacency.ptr
 
     def run(self, kernel: Callable[..., int], *arguments: Any) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gape.graph.batching import Padding, check_memory, runs
+from gape.graph.batching import Padding, check_memory, class_ranges
 from gape.graph.graph import Graph
 from gape.linalg.elimination import Elimination, Schedule, eliminate
 from gape.linalg.hops import hop_distances
@@ -383,7 +383,7 @@ def _pieces(entries: Array, roots: Array, classes: Array) -> Iterator[tuple[int,
         roots: ``[B]``, the same for all graphs of a class.
         classes: ``[B]``, classes of graphs of similar size.
     """
-    for start, stop in runs(classes, entries * roots, PART_ELEMENTS):
+    for start, stop in class_ranges(classes, entries * roots, PART_ELEMENTS):
         most, each = max(1, PART_ELEMENTS // int(entries[start])), int(roots[start])
         for first in range(0, each, most):
             yield start, stop, first, min(each, first + most)

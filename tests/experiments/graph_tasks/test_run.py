@@ -270,7 +270,7 @@ def test_a_result_says_which_versions_its_earlier_sessions_had(tmp_path, tiny):
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
     (tmp_path / "checkpoint.pt").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"checkpoint.pt is damaged: .* Remove it, and training starts again"):
+    with pytest.raises(ValueError, match=r"checkpoint.pt is damaged .*remove its folder and train again"):
         Checkpoint.load(tmp_path / "checkpoint.pt")
 
 

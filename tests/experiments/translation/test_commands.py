@@ -51,7 +51,7 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
     assert "long.en, line 2: 70 pieces" in call("run", run, tmp_path / "long.en", "-o", tmp_path / "x")[2]
     assert call(*other, "gape")[0] == 0  # the run's own table, drawn with the run's own seed
     assert (tmp_path / "other.hyp").read_text() == (tmp_path / "test.hyp").read_text()
-    assert "unknown setting 'depth'" in call("train", "--set", "depth=2", "-o", tmp_path / "y")[2]
+    assert "there is no setting 'depth'" in call("train", "--set", "depth=2", "-o", tmp_path / "y")[2]
     assert (
         "--languages must be two different extensions such as en-vi, got 'en'"
         in call("train", "--languages", "en", "-o", tmp_path / "y")[2]

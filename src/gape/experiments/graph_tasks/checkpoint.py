@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import pickle
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.files import replacing
+from gape.experiments.runs.folder import load_checkpoint
 
 Weights = dict[str, Tensor]
 Epoch = dict[str, float]
@@ -55,14 +55,7 @@ class Checkpoint:
     @classmethod
     def load(cls, path: Path) -> Checkpoint | None:
         """Read a checkpoint (tensors and plain values only); None if there is no file."""
-        if not path.exists():
-            return None
-        try:
-            return cls(**torch.load(path, weights_only=True, map_location="cpu"))
-        except (EOFError, RuntimeError, TypeError, pickle.UnpicklingError) as error:
-            raise ValueError(
-                f"{path} is damaged: {error or type(error).__name__}. Remove it, and training starts again"
-            ) from error
+        return load_checkpoint(path, lambda content: cls(**content)) if path.exists() else None
 
 
 def copy_weights(network: torch.nn.Module) -> Weights:

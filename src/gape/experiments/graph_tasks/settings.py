@@ -13,7 +13,7 @@ from gape import data
 from gape._internal.validation import did_you_mean, parse_setting
 from gape.experiments.graph_tasks.protocol import POWERS, SEEDS, STATES, TASKS, TaskProtocol
 from gape.experiments.graph_tasks.registry import encoding_settings, find_row, learned, setting_types
-from gape.experiments.runs.settings import describe_changes, value_text
+from gape.experiments.runs.settings import check_known, describe_changes, value_text
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,10 @@ def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
             target = _GROUPS[group]
             hint = _data_type(settings.task, name) if group == "data" else _encoding_type(settings.encoding, name)
             changes[target] = {**changes.get(target, getattr(settings, target)), name: parse_setting(text, hint, key)}
-        elif key in _plain_keys():
-            changes[key] = parse_setting(text, hints[key], key)
         else:
-            known = _known_keys(settings)
-            raise ValueError(f"there is no setting {key!r}; there are {', '.join(known)}{did_you_mean(key, known)}")
+            if key not in _plain_keys():
+                check_known([key], _known_keys(settings))
+            changes[key] = parse_setting(text, hints[key], key)
     return replace(settings, **changes)
 
 

@@ -1,8 +1,9 @@
-"""Run folders (records, a lock, versions, no continuing with other settings or data), and files of results."""
+"""Run folders (records, a lock, versions, checkpoints), and files of results."""
 
 from __future__ import annotations
 
 import json
+import pickle
 import platform
 import shutil
 import subprocess
@@ -12,13 +13,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from gape._internal.files import file_lock, folder_lock, replacing
 from gape.experiments.runs.settings import describe_changes
 
+T = TypeVar("T")
 Record = dict[str, Any]
 
 _PACKAGES = ("torch", "torch_geometric", "lightning", "numpy", "scipy")
@@ -124,6 +126,15 @@ def parse_record(text: str, where: str | Path) -> Record:
             f"{where} is damaged: expected an object, got {text[:40]!r}; remove it, and train that run again"
         )
     return record
+
+
+def load_checkpoint(path: Path, build: Callable[[Any], T]) -> T:
+    """Return ``build(content)`` of a file with tensors and plain values; errors name the file."""
+    try:
+        return build(torch.load(path, map_location="cpu", weights_only=True))
+    except (RuntimeError, ValueError, TypeError, LookupError, EOFError, pickle.UnpicklingError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{path} is damaged ({reason}); remove its folder and train again") from error
 
 
 def write_record(path: Path, record: Any) -> None:

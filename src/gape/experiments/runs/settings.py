@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
+from gape._internal.validation import did_you_mean
 
 Item = TypeVar("Item")
 
@@ -27,6 +29,18 @@ def parse_pairs(words: Iterable[str]) -> dict[str, str]:
             raise ValueError(f"{key} was set twice, to {pairs[key]!r} and to {value!r}")
         pairs[key] = value
     return pairs
+
+
+def check_known(keys: Iterable[str], known: Sequence[str]) -> None:
+    """Raise on the first key that is no setting.
+
+    >>> check_known(["hiden"], ["layers", "hidden"])
+    Traceback (most recent call last):
+    ValueError: there is no setting 'hiden'; there are layers, hidden; did you mean 'hidden'?
+    """
+    for key in keys:
+        if key not in known:
+            raise ValueError(f"there is no setting {key!r}; there are {', '.join(known)}{did_you_mean(key, known)}")
 
 
 def override_key(overrides: Mapping[str, str]) -> str:

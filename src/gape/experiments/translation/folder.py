@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from gape._internal.files import replacing
-from gape.experiments.runs.folder import RunFolder, read_record, write_record
+from gape.experiments.runs.folder import RunFolder, load_checkpoint, read_record, write_record
 from gape.experiments.runs.settings import describe_changes
 from gape.experiments.translation.settings import Settings
 from gape.experiments.translation.text import read_lines, write_lines
@@ -158,7 +155,7 @@ class TranslationFolder(RunFolder):
             raise FileNotFoundError(f"{self.path} has no checkpoint yet; train it first, with gape translate train")
         vocabulary = Vocabulary.load(self.vocabulary)
         model = Transformer(settings.model, len(vocabulary), seed=settings.training.seed)
-        weights = _load(self.best)
+        weights = load_checkpoint(self.best, dict)
         try:
             model.load_state_dict(weights)
         except (RuntimeError, TypeError) as error:
@@ -169,7 +166,7 @@ class TranslationFolder(RunFolder):
         """Return the checkpoint to resume from, None if there is none; raise an error if it is damaged."""
         if not self.last.exists():
             return None
-        _load(self.last)
+        load_checkpoint(self.last, dict)
         return self.last
 
 
@@ -187,14 +184,3 @@ def _differences(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> lis
     if recorded.get("data") == current["data"] and recorded.get("text") != current["text"]:
         changes.append("its training or development text was different")
     return changes
-
-
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, ValueError, LookupError, EOFError, pickle.UnpicklingError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ValueError(
-            f"{path} is damaged ({reason}); remove its folder and train again, or choose another folder"
-        ) from error
-    return content

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
 from gape._internal.validation import parse_setting, seed_number, whole_number
+from gape.experiments.runs.settings import check_known
 from gape.experiments.translation.transformer import ModelSettings
 
 
@@ -164,9 +165,7 @@ def override(settings: Settings, pairs: Mapping[str, str]) -> Settings:
 
 def _changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     parts = {part: [field.name for field in fields(getattr(settings, part))] for part in ("model", "training")}
-    known = [name for names in parts.values() for name in names]
-    if unknown := [key for key in changes if key not in known]:
-        listed = ", ".join(name for name in known if name not in _OPTIONS)
-        raise ValueError(f"unknown setting {unknown[0]!r} of the model or its training; choose one of {listed}")
+    known = [name for names in parts.values() for name in names if name not in _OPTIONS]
+    check_known(changes.keys() - _OPTIONS.keys(), known)
     model, training = ({key: value for key, value in changes.items() if key in names} for names in parts.values())
     return replace(settings, model=replace(settings.model, **model), training=replace(settings.training, **training))

@@ -218,7 +218,7 @@ def train(
         settings: of the run.
         splits: its text.
         folder: of the run.
-        minutes: time limit; :class:`Unfinished` is raised at the first validation after it.
+        minutes: time limit of this call; :class:`Unfinished` is raised at the first validation after it.
         callbacks: of Lightning, for instance :func:`console_callbacks`.
         progress: called with the name of a test text, the number of its sentences done so far, and of all.
         data_dir: folder of datasets, searched for untokenised references.

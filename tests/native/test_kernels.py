@@ -13,6 +13,7 @@ from gape import native
 from gape._internal.threads import share_kernel
 from gape.encodings import PageRankPowers, RandomWalk
 from gape.encodings.random_walk import return_probabilities
+from gape.graph import spectral_radius
 from gape.graph.labels import RandomLabels
 from gape.graph.small_graphs import scan
 from gape.graph.spectral_radius import unit_radius
@@ -464,10 +465,10 @@ def test_edges_that_were_changed_after_the_scan_are_found(what, density):
     solver = Series() if what == "series" else Krylov()
     calls = {
         "returns": lambda: return_probabilities(graph, 5, torch.float64),
-        "radius": lambda: unit_radius(graph, "adjacency"),
+        "radius": lambda: spectral_radius._compiled_radius(graph.walk(), torch.ones(2, dtype=torch.bool)),
     }
     solve = calls.get(what, lambda: solver.compiled(Equation.of(gape.Automaton.random(3, 0.001), graph)))
-    with pytest.raises(IndexError, match=r"was changed after the graph was made|out of bounds"):
+    with pytest.raises(IndexError, match="was changed after the graph was made"):
         solve()
 
 

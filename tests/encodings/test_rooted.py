@@ -1,5 +1,7 @@
 """Rooted automata against the formula: NetworkX distances and dense inverses by NumPy, root by root."""
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -52,10 +54,13 @@ def close(ours, expected):
 
 @pytest.mark.parametrize("undirected", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize(("radius", "length"), [(None, None), (2, None), (0, None), (None, 5), (1, 4)])
+@pytest.mark.parametrize(("radius", "length"), [(None, None), (0, None), (2, None), (3, None), (5, None), (None, 5), (1, 4), (3, 4)])
 def test_formula(undirected, weighted, radius, length):
     encoding = RootedGAPE(3, 2, radius=radius, length=length, seed=5, dtype="float64")
-    graphs = batch_of(undirected=undirected, weighted=weighted)
+    path = Graph.from_edges([(v, v + 1) for v in range(9)], undirected=undirected)  # distances beyond every radius
+    if weighted:
+        path = replace(path, edge_weight=torch.full((path.num_edges,), 0.75))
+    graphs = [*batch_of(undirected=undirected, weighted=weighted), path]
     solution = encoding.solve(Graph.union(graphs))
     expected = [by_the_formula(one, encoding.transition.numpy(), radius, length) for one in graphs if one.num_nodes]
     close(solution.weights, np.concatenate(expected))

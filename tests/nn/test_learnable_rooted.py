@@ -20,7 +20,7 @@ def double():
     torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize("radius", [None, 1])
+@pytest.mark.parametrize("radius", [None, 1, 4])
 @pytest.mark.parametrize("undirected", [True, False])
 def test_starts_as_the_fixed_encoding(double, radius, undirected):
     graph = Graph.union(batch_of(weighted=True, undirected=undirected))

@@ -17,6 +17,7 @@ from gape.graph.batching import Block, blocks
 from gape.graph.graph import Graph
 from gape.graph.spectral_radius import spectral_radii
 from gape.linalg.lu import inverses
+from gape.solvers.certificate import below_one
 
 Series = Literal["exponential", "resolvent"]
 
@@ -78,7 +79,8 @@ class Communicability(DenseEncoding):
         """Raise before any work if the resolvent would not converge, or the exponential overflow."""
         beta = max(self.betas)
         largest = math.log(torch.finfo(self.dtype).max) if self.series == "exponential" else 1.0
-        bad = (beta * radius >= largest).nonzero().flatten()
+        # As for automata: below 1 by more than the rounding of ρ.
+        bad = (~below_one(beta * radius / largest)).nonzero().flatten()
         if len(bad):
             graph = int(bad[0])
             what = "overflows" if self.series == "exponential" else "diverges"

@@ -204,7 +204,8 @@ def whole_parts(graphs: RootedGraphs, shape: Shape) -> Iterator[RootedPart]:
             "set radius, such as radius=2, to cut out a ball around each root, or raise memory",
         )
         check_time(some, elimination, some.sizes * shape.machines, "in the ball of each node", "radius=2")
-        cap = max(shape.layers, shape.radius or 0) + 1
+        # Distances beyond the cap count as cap - 1, which has to exceed the radius.
+        cap = max(shape.layers, (shape.radius or 0) + 1) + 1
         labels = shape.labels(hop_distances(np.stack([some.source, some.target]), some.sizes, cap), cap)
         pair_ptr = offsets(some.sizes**2)
         width = -(-some.sizes // ROOT_MULTIPLE) * ROOT_MULTIPLE

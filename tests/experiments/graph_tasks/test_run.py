@@ -194,6 +194,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path, 
     [("sa", 0.0), pytest.param("lape", 0.0, marks=pytest.mark.slow), pytest.param("lape", 1e9, marks=pytest.mark.slow)],
 )
 def test_killed_and_resumed_gives_the_same_numbers_as_never_killed(tmp_path, tiny, encoding, save_every):
+    tiny["lr"] = "0.5"  # so large that the loss rises and the schedule lowers it, whatever the processor's rounding
     if encoding == "sa":
         tiny["encoding.pairs"] = "3"  # its small transformer is wide
     cell = Cell("cycles", encoding, 41, tiny)

@@ -236,7 +236,7 @@ def prepare(
         equations = [Equation.of(probe, part, matrix) for part in graph.parts]
         radius = None
         if unit_radius:
-            radius = walk_radius(graph, matrix)
+            radius = walk_radius(graph, matrix, absolute=True)
             each = torch.split(radius, [part.num_graphs for part in graph.parts])
             equations = [
                 replace(equation, walk=unit_walk(part, matrix, own), graph=None)
@@ -266,7 +266,7 @@ def prepare_layer(
     """
     check_at_least(0, vectors=0 if vectors is None else vectors, returns=returns)
     if vectors == 0:
-        radius, parts = walk_radius(graph, matrix), []
+        radius, parts = walk_radius(graph, matrix, absolute=True), []
     else:
         each = [_prepare_part(part, matrix, vectors, complete) for part in graph.parts]
         radius = torch.cat([part.unit_radius for part in each if part.unit_radius is not None])

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import positive
+from gape.graph.spectral_radius import growth_bounds
 from gape.linalg.radius_bounds import radius_bounds
 from gape.solvers.base import Result, Solver
 from gape.solvers.certificate import (
@@ -155,16 +156,13 @@ def operator_radius_bounds(equation: Equation) -> RadiusBounds:
 def growth_bound(equation: Equation, upper: Tensor, steps: int) -> Tensor:
     """``[graphs]``: ``upper``, or where less the growth per step of runs without negative weights, until below 1."""
     ones = torch.ones(equation.walk.num_nodes, equation.states, dtype=equation.transition.dtype)
-    runs = ones.to(equation.walk.ptr.device)
-    for t in range(1, steps + 1):
-        if bool(below_one(upper).all()):
+    bounds = growth_bounds(equation.apply, ones.to(equation.walk.ptr.device), equation.adjacency)
+    for _ in range(steps):
+        known = below_one(upper)
+        if bool(known.all()):
             break
-        runs = equation.apply(runs)
-        largest = equation.adjacency.segment_max(runs.real.amax(1))
-        found = (largest * (1.0 + 1e-12 * t)) ** (1.0 / t)
         # A graph that is decided keeps its bound, so that it has the same one in any batch.
-        better = (largest > 1e-280) & torch.isfinite(largest) & ~below_one(upper)
-        upper = torch.where(better, torch.minimum(upper, found), upper)
+        upper = torch.where(known, upper, torch.minimum(upper, next(bounds)))
     return upper
 
 

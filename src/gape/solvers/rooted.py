@@ -19,9 +19,7 @@ of one selected inversion (:mod:`gape.linalg.selected_inverse`). Graphs with man
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -31,7 +29,7 @@ from gape._internal.threads import map_threads
 from gape.automaton import RootedAutomaton
 from gape.graph.batching import dense_parts
 from gape.graph.graph import Graph
-from gape.graph.spectral_radius import spectral_radii
+from gape.graph.spectral_radius import walk_radius
 from gape.linalg.elimination import Schedule
 from gape.linalg.lu import inverses
 from gape.linalg.powers import PowerDiagonals
@@ -112,15 +110,8 @@ def _parts(graph: Graph) -> Iterator[tuple[Graph, int, int]]:
 
 def _prepare(part: tuple[Graph, int, int]) -> RootedGraphs:
     graph, node, number = part
-    return RootedGraphs.of(graph, _scales(graph), node, number)
-
-
-def _scales(graph: Graph) -> np.ndarray[Any, Any]:
-    """``[graphs]``: 1/ρ(|A|), or 1 where that is 0."""
-    if graph.edge_weight is not None:
-        graph = replace(graph, edge_weight=graph.edge_weight.detach().abs())
-    radius = spectral_radii(graph, "adjacency").cpu().numpy()
-    return 1.0 / np.where(radius > 0, radius, 1.0)
+    scale = 1.0 / walk_radius(graph, "adjacency", absolute=True)
+    return RootedGraphs.of(graph, scale.cpu().numpy(), node, number)
 
 
 def _solve(part: RootedPart, table: Tensor, length: int | None) -> _Found:

@@ -136,7 +136,9 @@ class GraphRuns:
     @cached_property
     def _walk(self) -> WalkMatrix:
         """The walk matrix of unit radius."""
-        radius = walk_radius(self.graph, self.matrix) if self.radius is None else self.radius
+        radius = self.radius
+        if radius is None:
+            radius = walk_radius(self.graph, self.matrix, absolute=True)
         return unit_walk(self.graph, self.matrix, radius)
 
     @cached_property

@@ -98,9 +98,16 @@ class Series(Solver):
         return _result(weights, residual, radius, unique, status, runs.steps, runs.weight_bound())
 
     def compiled(
-        self, equation: Equation, chosen: Tensor | None = None, *, bounds: RadiusBounds | None = None
+        self,
+        equation: Equation,
+        chosen: Tensor | None = None,
+        *,
+        relative: bool = False,
+        bounds: RadiusBounds | None = None,
     ) -> Result | None:
-        """Add up by the kernel; ``bounds``: of ρ(μ)ρ(A), if they are known."""
+        """Add up by the kernel, which cannot be ``relative``; ``bounds``: of ρ(μ)ρ(A), if they are known."""
+        if relative:
+            return None
         norms = equation.walk.two_norm_bounds
         norm = float((norms if chosen is None else norms[chosen]).max())
         in_a_row, steps = contracting_power(norm * equation.transition, MAX_KERNEL_STEPS), MAX_KERNEL_STEPS

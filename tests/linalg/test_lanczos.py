@@ -34,7 +34,7 @@ GRAPHS = {
 @pytest.mark.parametrize("gap", [0.0, 1.0], ids=["Lanczos", "shift and invert"])
 @pytest.mark.parametrize("core", [0, 10**9], ids=["own process", "here"])
 def test_every_way_gives_the_lowest_eigenvalues_of_the_dense_matrix(graph, gap, core, monkeypatch):
-    monkeypatch.setattr(lanczos, "SMALL_GAP", gap)
+    monkeypatch.setattr(lanczos, "MIN_PROBED_GAP", gap)
     monkeypatch.setattr(lanczos, "MAX_CORE_NODES", core)
     monkeypatch.setattr(lanczos, "MAX_CORE_DEGREE", 0.0)
     matrix, null, component = laplacian(GRAPHS[graph])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -15,7 +14,7 @@ from torch import Tensor
 from gape._internal.threads import map_threads, one_blas_thread
 from gape._internal.validation import check_at_least, check_one_of
 from gape.encodings.base import NodeEncoding
-from gape.graph.batching import Block, blocks, scatter_rows
+from gape.graph.batching import Block, blocks, isolate, scatter_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.small_graphs import single_matrix
@@ -30,7 +29,7 @@ NullVectors = Literal["omit", "components"]
 # Largest graph for a dense decomposition: from about 500 nodes on Lanczos is faster, at 1,000 up to four times.
 MAX_DENSE_NODES = 512
 # If the second eigenvalue is below this fraction of the largest diagonal entry, components are counted.
-NEAR_ZERO = 1e-8
+MAX_NULL_EIGENVALUE_RATIO = 1e-8
 
 
 @dataclass(frozen=True)
@@ -229,13 +228,11 @@ def laplacian_eigenpairs(graph: Graph, k: int, laplacian: LaplacianMatrix, *, tr
 
 def _of_graphs(graph: Graph, k: int, laplacian: LaplacianMatrix, trivial: bool) -> Eigenpairs:
     """Compute the same for graphs of any number and size."""
-    large = (graph.sizes > MAX_DENSE_NODES).nonzero().flatten().tolist()
-    if large and graph.num_graphs == 1:
-        return _of_large_graph(graph, k, laplacian, trivial)
-    if large:
-        # Each large graph by itself, those between two large ones together.
-        bounds = sorted({0, graph.num_graphs, *large, *(i + 1 for i in large)})
-        found = [_of_graphs(graph.slice(a, b), k, laplacian, trivial) for a, b in pairwise(bounds)]
+    large = graph.sizes > MAX_DENSE_NODES
+    if bool(large.any()):
+        if graph.num_graphs == 1:
+            return _of_large_graph(graph, k, laplacian, trivial)
+        found = [_of_graphs(part, k, laplacian, trivial) for part in isolate(graph, large)]
         return Eigenpairs(torch.cat([f.values for f in found]), torch.cat([f.vectors for f in found]))
     values = torch.full((graph.num_graphs, k), torch.nan, dtype=torch.float64, device=graph.device)
     vectors = torch.zeros(graph.num_nodes, k, dtype=torch.float64, device=graph.device)
@@ -257,7 +254,7 @@ def _of_single_graph(adjacency: np.ndarray, k: int, laplacian: LaplacianMatrix, 
     n, scale = len(matrix), matrix.diagonal().max()
     theta, basis = np.linalg.eigh(matrix)
     skip = 0 if trivial else 1
-    if not trivial and n > 1 and theta[1] <= NEAR_ZERO * scale:
+    if not trivial and n > 1 and theta[1] <= MAX_NULL_EIGENVALUE_RATIO * scale:
         skip = _count_components(matrix)
     wanted, found = slice(skip, skip + k), max(min(k, n - skip), 0)
     values, vectors = np.full((1, k), np.nan), np.zeros((n, k))
@@ -272,7 +269,7 @@ def _maybe_disconnected(matrices: Tensor, theta: Tensor) -> list[int]:
     if theta.shape[1] == 0:
         return []
     scale = matrices.diagonal(dim1=-2, dim2=-1).amax(-1)
-    found: list[int] = (theta[:, 0] <= NEAR_ZERO * scale).nonzero().flatten().tolist()
+    found: list[int] = (theta[:, 0] <= MAX_NULL_EIGENVALUE_RATIO * scale).nonzero().flatten().tolist()
     return found
 
 

@@ -22,7 +22,7 @@ from gape.linalg.powers import PowerDiagonals, baby_steps, power_diagonals
 from gape.native import kernel as find_kernel
 
 # Matrix elements per batched product, chosen by measurement: fewer cost more calls, more do not fit into the cache.
-BLOCK_ELEMENTS = 1 << 18
+POWER_BLOCK_ELEMENTS = 1 << 18
 # Samples are skewed: the standard error estimated from fewer of them is too small.
 MIN_SAMPLES = 32
 
@@ -56,7 +56,7 @@ class RandomWalk(NodeEncoding):
     memory: float = 4.0
 
     version: ClassVar[int] = 2  # version 1 computed small graphs in float32, for float32
-    instead: ClassVar[str] = "'lape'"
+    alternatives: ClassVar[str] = "'lape'"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,7 +97,7 @@ class RandomWalk(NodeEncoding):
         out = torch.zeros(graph.num_nodes, self.length, dtype=self.dtype, device=graph.device)
         # Weights may exceed the range of float32; normalised weights do not, so those are normalised in float64.
         walk = graph.walk("adjacency") if graph.edge_weight is None else _return_walk(graph)
-        for block in blocks(walk, dtype=self.dtype, multiple=4, entries=BLOCK_ELEMENTS):
+        for block in blocks(walk, dtype=self.dtype, multiple=4, entries=POWER_BLOCK_ELEMENTS):
             symmetric = _normalise(block.matrices) if walk.name == "adjacency" else walk.name == "symmetric"
             scatter_rows(out, block, diagonals(block.matrices, symmetric=symmetric))
         return out

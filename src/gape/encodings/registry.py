@@ -77,9 +77,9 @@ REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {
     "sa-c": (CycleSpectrum, {}),
     "rw-p": (PathRandomWalk, {}),
 }
-#: What to take an encoding of graphs for, in a line.
+#: One-line recommendation per encoding.
 ADVICE = {
-    "gape": "one huge or directed graph; beside features that tell nodes apart",
+    "gape": "one huge or directed graph; with node features or labels that differ",
     "gape-paper": "to repeat the paper",
     "gape-rooted": "molecules, whitened; small graphs that are hard to tell apart",
     "rw": "molecules, whitened: cheaper than gape-rooted",
@@ -87,7 +87,7 @@ ADVICE = {
     "lape": "communities and long distances; mind the signs",
     "sa": "the input of spectral attention",
     "spd": "attention over pairs: distances",
-    "degree": "cheap; beside any other",
+    "degree": "cheap; with any other",
     "ppr": "attention over pairs of directed graphs",
     "pprp": "molecules; needs no scaling",
     "heat": "a smooth rw with few columns",
@@ -99,8 +99,7 @@ ADVICE = {
     "walk-profile": "directed graphs: motifs, nothing to choose",
 }
 
-#: Other names in use for the same encodings. Without training, closed runs of each length apart are those of one state
-#: times a number, which any scaling removes: return probabilities.
+#: Aliases. Untrained, ``gape-closed`` is ``rw`` up to a scale per feature.
 ALIASES: Mapping[str, str] = MappingProxyType({"rwse": "rw", "rwpe": "rw", "lappe": "lape", "gape-closed": "rw"})
 
 

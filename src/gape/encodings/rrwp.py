@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from gape._internal.validation import check_at_least
 from gape.encodings.base import DenseEncoding, DenseReadout
 from gape.graph.batching import BLOCK_ELEMENTS, Block, blocks
 from gape.graph.graph import Graph
-from gape.linalg.powers import PowerDiagonals
+from gape.linalg.powers import PowerDiagonals, matrix_powers
 
 
 @dataclass(frozen=True)
@@ -61,15 +62,8 @@ class RelativeRandomWalk(DenseEncoding):
     def features(self, part: Graph) -> Iterator[tuple[Block, Tensor]]:
         # All powers of a block stay in the processor's cache.
         for block in blocks(part.walk("random_walk"), entries=BLOCK_ELEMENTS // self.length):
-            yield block, self._powers(block.matrices) if self.pairwise else self._diagonals(block.matrices)
-
-    def _powers(self, walk: Tensor) -> Tensor:
-        # Steps lie one after the other in memory: each product is written in its place.
-        out = walk.new_empty(self.length, *walk.shape)
-        out[0] = torch.eye(walk.shape[1], dtype=walk.dtype, device=walk.device)
-        for step in range(1, self.length):
-            torch.bmm(out[step - 1], walk, out=out[step])
-        return out.movedim(0, -1)
+            compute = partial(matrix_powers, length=self.length - 1) if self.pairwise else self._diagonals
+            yield block, compute(block.matrices)
 
     def _diagonals(self, walk: Tensor) -> Tensor:
         out = walk.new_ones(*walk.shape[:2], self.length)

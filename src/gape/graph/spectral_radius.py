@@ -31,8 +31,8 @@ MAX_NODA_STEPS = 100
 # Most steps of the compiled Lanczos process, and the relative residual of the Ritz pair at which it ends.
 MAX_LANCZOS_STEPS = 128
 RITZ_TOLERANCE = 1e-13
-# Weights of compiled Lanczos processes, which square them.
-MODERATE = 1e-100, 1e100
+# Smallest and largest absolute edge weight of compiled Lanczos processes, which square them.
+LANCZOS_WEIGHT_RANGE = 1e-100, 1e100
 # Larger graphs use ARPACK instead of dense eigenvalues.
 MAX_DENSE_RADIUS_NODES = 512
 #: Matrices with ρ ≤ 1 for nonnegative weights: rows or columns sum to 1, or the 2-norm is at most 1 (Schur test).
@@ -199,7 +199,7 @@ def has_moderate_weights(weights: Tensor | None) -> bool:
         return True
     size = weights.detach().abs()
     smallest = torch.where(size > 0, size, 1.0).min()
-    return bool((smallest >= MODERATE[0]) & (size.max() <= MODERATE[1]))
+    return bool((smallest >= LANCZOS_WEIGHT_RANGE[0]) & (size.max() <= LANCZOS_WEIGHT_RANGE[1]))
 
 
 def has_unit_radius(walk: WalkMatrix) -> bool:

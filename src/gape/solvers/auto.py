@@ -167,7 +167,7 @@ class Auto(Solver):
         return next(solver for solver in solvers if solver.supports(equation))
 
     def _acyclic_subset(self, equation: Equation) -> Tensor | None:
-        """``[graphs]``: which are acyclic, if some but not all are and rule 2 does not take them all."""
+        """``[graphs]``: True if acyclic; ``None`` if all or none are, or if rule 2 takes the whole batch."""
         if equation.adjacency.symmetric or (not equation.typed and self._converges_fast(equation)):
             return None
         acyclic = equation.walk.acyclic_graphs
@@ -178,7 +178,7 @@ class Auto(Solver):
 
     @staticmethod
     def _fast_graphs(equation: Equation) -> Tensor:
-        """``[graphs]``: on which the sum over runs converges fast."""
+        """``[graphs]``: True if the sum over runs converges fast."""
         return equation.transition_radius * equation.walk.norm_bounds <= FAST_RADIUS
 
 

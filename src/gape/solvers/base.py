@@ -108,7 +108,7 @@ class Result:
         self.solver = [theirs if better else mine for better, theirs, mine in names]
 
     def has_status(self, status: Status) -> Tensor:
-        """``[graphs]``: whether a graph ended with that status."""
+        """``[graphs]``: True if a graph ended with that status."""
         return self.status == code(status)
 
     def status_list(self) -> list[Status]:

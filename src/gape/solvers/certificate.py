@@ -34,7 +34,7 @@ MAX_PUSHES, MAX_SPARSE_PUSHES = 32, 256
 # Results hold a status as its index in STATUSES, and uniqueness as one of three numbers.
 STATUSES = tuple(Status)
 UNKNOWN, NO, YES = -1, 0, 1
-# From the best known to the least known.
+# Kinds of ``spectral_radius``, most to least reliable.
 RADIUS_KINDS = ("exact", "bound", "estimate")
 
 
@@ -59,7 +59,7 @@ def lost_rows(weights: Tensor) -> Tensor | None:
 
 
 def overflowing(weights: Tensor, rows: Tensor) -> Tensor | None:
-    """``[graphs]``: whether weights exceed the range of their dtype; ``None`` if none does.
+    """``[graphs]``: True if weights exceed the range of their dtype; ``None`` if none does.
 
     Args:
         weights: all graphs' weights, row by row.
@@ -102,7 +102,7 @@ class RadiusBounds(NamedTuple):
     def regular(self, separation: Tensor, dimension: int) -> Tensor:
         """``[graphs]``: YES if the equation surely is regular, otherwise UNKNOWN.
 
-        Eigenvalues that are not known well do not tell a small gap from none.
+        Inaccurate eigenvalues cannot prove that a small separation is not zero.
 
         Args:
             separation: ``[graphs]``, min |1 - λδ| over all computed eigenvalues λ of μ and δ of A.
@@ -141,7 +141,7 @@ def judge(
     solved = (residual <= tolerance) | (exhausted & (residual <= enough))
     failed = torch.where(exhausted, code(Status.SINGULAR), code(Status.NOT_CONVERGED))
     if rounding is not None and regular is not None:
-        # A residual that is small by chance says no more than rounding lets it.
+        # A residual below the rounding bound may be small by cancellation.
         explained = ((regular & exhausted) | solved) & (residual <= 64.0 * rounding)
         failed = torch.where(explained, code(Status.ILL_CONDITIONED), failed)
         solved &= ~(rounding > MAX_ROUNDING_RESIDUAL)

@@ -12,13 +12,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gape.linalg.radius_bounds import EPSILON
 from gape.solvers.base import Result
 from gape.solvers.certificate import MAX_ROUNDING_RESIDUAL, run_status
 from gape.solvers.equation import Equation
 from gape.solvers.kronecker import operator_matrices, operator_radius_bounds
 from gape.solvers.solution import Status
 
-EPSILON = 2.0**-52
 # Graphs with more unknowns (nodes × states) do without the dense inverse.
 MAX_INVERSE_UNKNOWNS = 1024
 # Products with |F| after which no bound is expected any more.

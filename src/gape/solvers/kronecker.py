@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gape._internal.validation import positive
 from gape.graph.spectral_radius import growth_bounds
-from gape.linalg.radius_bounds import radius_bounds
+from gape.linalg.radius_bounds import EPSILON, radius_bounds
 from gape.solvers.base import Result, Solver
 from gape.solvers.certificate import (
     DIRECT_TOLERANCE,
@@ -188,7 +188,7 @@ def solve_or_least_squares(
     eye = torch.eye(len(operator), dtype=operator.dtype, device=operator.device)
     blocks = eye - inside
     factors = _factorised(blocks)
-    noise = 2.0**-52 * len(blocks) * float(torch.linalg.matrix_norm(blocks, 1))
+    noise = EPSILON * len(blocks) * float(torch.linalg.matrix_norm(blocks, 1))
     if not (contracts or factors.smallest > SINGULAR_GAP):
         return least_squares(eye - operator, rhs), False, NO if noise <= SINGULAR_GAP else UNKNOWN
     columns = rhs.reshape(len(rhs), -1)

@@ -37,7 +37,7 @@ from gape.linalg.selected_inverse import SparseMatrices, inverse_diagonal
 from gape.solvers.base import Result
 from gape.solvers.certificate import MAX_CONSISTENT_RESIDUAL, YES, code, judge, overflowing
 from gape.solvers.rooted_balls import (
-    WHOLE_NODES,
+    MAX_SHARED_PATTERN_NODES,
     RootedGraphs,
     RootedPart,
     Shape,
@@ -87,13 +87,13 @@ def rooted(automaton: RootedAutomaton, graph: Graph, dtype: torch.dtype, memory:
 
 
 def _jobs(graph: Graph, shape: Shape) -> Iterator[_Job]:
-    """Pieces of work that are independent of each other."""
+    """Yield independent pieces of work."""
     for graphs in map_threads(_prepare, list(_parts(graph))):
-        large = (graphs.sizes > WHOLE_NODES) & (shape.radius is not None)
+        large = (graphs.sizes > MAX_SHARED_PATTERN_NODES) & (shape.radius is not None)
         if not large.all():
-            yield partial(whole_parts, graphs.take(np.flatnonzero(~large)), shape)
+            yield partial(whole_parts, graphs.select(np.flatnonzero(~large)), shape)
         for number in np.flatnonzero(large):
-            one = graphs.take(np.array([number]))
+            one = graphs.select(np.array([number]))
             # If the largest ball is too large, say so before any work is done.
             next(ball_parts(one, np.array([largest_ball(one, shape.radius or 0)]), shape))
             for roots in np.array_split(np.arange(len(one.nodes)), -(-len(one.nodes) // ROOTS_PER_JOB)):
@@ -101,7 +101,7 @@ def _jobs(graph: Graph, shape: Shape) -> Iterator[_Job]:
 
 
 def _parts(graph: Graph) -> Iterator[tuple[Graph, int, int]]:
-    """Runs of whole graphs, with the number of the first node and graph of each."""
+    """Yield parts of the batch, with the number of the first node and graph of each."""
     node = number = 0
     for part in dense_parts(graph) if graph.num_nodes else ():
         yield part, node, number
@@ -220,9 +220,9 @@ def _result(weights: Tensor, residual: Tensor, transition: Tensor, graph: Graph)
     residual = residual.to(graph.device)
     converges = torch.full_like(graph.sizes, YES)
     status = judge(residual, converges, tolerance=MAX_CONSISTENT_RESIDUAL, exhausted=False)
-    lost = overflowing(weights.detach(), graph.sizes)
-    if lost is not None:
-        status[lost] = code(Status.OVERFLOW)
+    overflowed = overflowing(weights.detach(), graph.sizes)
+    if overflowed is not None:
+        status[overflowed] = code(Status.OVERFLOW)
     return Result(
         weights=weights,
         residual=residual,

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import positive
+from gape.linalg.radius_bounds import EPSILON
 from gape.solvers.base import Result, Solver
 from gape.solvers.certificate import (
     UNKNOWN,
@@ -72,8 +73,8 @@ class Series(Solver):
     def solve(self, equation: Equation) -> Result:
         runs, residual, whole = self._add_up(equation)
         # Where terms may cancel, rounding errors can exceed the tolerance: then the residual is computed.
-        lost_per_step = max(1.0, equation.transition_norm * float(equation.walk.norm_bounds.max()))
-        careful = not 2.0**-52 * lost_per_step * runs.relative_bound(runs.moved) <= self.tolerance
+        growth_per_step = max(1.0, equation.transition_norm * float(equation.walk.norm_bounds.max()))
+        careful = not EPSILON * growth_per_step * runs.relative_bound(runs.moved) <= self.tolerance
         weights = runs.weights(None if careful else equation.out)
         rounding, done = torch.zeros_like(residual), residual <= self.tolerance
         if careful:
@@ -130,8 +131,8 @@ class Series(Solver):
         sums = walk_sums(equation, coefficients, sizes, self.tolerance, in_a_row, counts, chosen)
         slack = equation.relative((equation.sizes * len(equation.used_labels)).to(torch.float64).sqrt())
         # Where terms may cancel, rounding errors can exceed the tolerance.
-        lost = 2.0**-52 * max(1.0, equation.transition_norm * norm) * sums.moved * slack
-        certified = (sums.residual <= self.tolerance) & (lost <= self.tolerance)
+        rounding = EPSILON * max(1.0, equation.transition_norm * norm) * sums.moved * slack
+        certified = (sums.residual <= self.tolerance) & (rounding <= self.tolerance)
         bound = torch.minimum(equation.walk.norm_bounds, sums.growth)
         if not counts:
             bound = torch.where(equation.walk.acyclic_graphs, 0.0, bound)
@@ -146,7 +147,7 @@ class Series(Solver):
     def _add_up(self, equation: Equation) -> tuple[WalkSum, Tensor, bool]:
         """The sum, each graph's relative residual, and whether the rest is proven to be negligible."""
         acyclic = equation.walk.acyclic
-        # So many small terms in a row are followed by small ones only; ``None`` if nothing proves it.
+        # Consecutive small terms that prove convergence; None without proof.
         power = contracting_power(float(equation.walk.norm_bounds.max()) * equation.transition, self.max_steps)
         runs, small = WalkSum(equation), 0
         while True:

@@ -275,9 +275,9 @@ def _finish(result: Result, equation: Equation) -> Result:
     elif x is not equation.out:
         x = equation.out.copy_(x)
     if equation.final is not None or not result.weight_bound < torch.finfo(x.dtype).max / 2:
-        lost = overflowing(x.detach(), equation.sizes)
-        if lost is not None:
-            result.status[lost & ~result.has_status(Status.NOT_CONVERGED)] = code(Status.OVERFLOW)
+        overflowed = overflowing(x.detach(), equation.sizes)
+        if overflowed is not None:
+            result.status[overflowed & ~result.has_status(Status.NOT_CONVERGED)] = code(Status.OVERFLOW)
     result.weights, result.projection, result.coordinates = x, None, None
     return result
 

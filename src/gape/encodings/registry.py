@@ -22,10 +22,9 @@ from gape.encodings.laplacian import Laplacian, Spectrum
 from gape.encodings.magnetic import MagneticLaplacian
 from gape.encodings.mix import Mix, MixScaling
 from gape.encodings.pagerank import PageRank, PageRankPowers
-from gape.encodings.random_walk import RandomWalk
+from gape.encodings.random_walk import RandomWalk, RelativeRandomWalk
 from gape.encodings.resistance import EffectiveResistance
 from gape.encodings.rooted import RootedGAPE
-from gape.encodings.rrwp import RelativeRandomWalk
 from gape.encodings.sequence import CycleSpectrum, PathRandomWalk, SequenceLaplacian, Sinusoidal
 from gape.encodings.shortest_path import ShortestPath
 from gape.encodings.svd import SingularVectors

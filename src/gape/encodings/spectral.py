@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from gape.encodings.base import DenseEncoding, Encoding, compute_blocks
-from gape.encodings.laplacian import Laplacian, LaplacianMatrix
+from gape.encodings.laplacian import Laplacian
+from gape.encodings.laplacian_matrix import LaplacianMatrix
 from gape.encodings.pairs import Pairs
 from gape.graph.batching import Block, blocks
 from gape.graph.graph import Graph

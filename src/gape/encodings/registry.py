@@ -203,7 +203,7 @@ def _mix(name: str, settings: Mapping[str, Any]) -> Mix:
         if part:
             of_part[part][setting] = value
     scaling = tuple(of_part[part].pop("scaling", "none") for part in names)
-    # Integers are converted when they stand beside the others.
+    # Integer encodings are converted when they are joined with the others.
     parts = [
         make(part, **({"dtype": dtype} if "float32" in _dtypes(_find(part)[0]) else {}), **of_part[part])
         for part in names

@@ -54,7 +54,7 @@ class LaplacianSpectrum:
 
     @cached_property
     def together(self) -> Tensor:
-        """``[B, n, n]``: whether two nodes are in the same component."""
+        """``[B, n, n]``: True if two nodes are in the same component."""
         return self.component.unsqueeze(2) == self.component.unsqueeze(1)
 
     @cached_property

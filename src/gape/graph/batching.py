@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_PART_EDGES = 3 << 19
 MAX_PART_NODES = 160_000
 MAX_PART_PAIRS = 1 << 25
-# Padding of tables below this size is never worth a cut.
+# Tables below this size are not cut to reduce padding.
 MIN_TABLE_ELEMENTS = 1 << 20
 # Overhead of one more group, in units of n³ of a dense factorisation.
 GROUP_OVERHEAD = 2_500_000

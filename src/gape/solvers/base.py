@@ -1,6 +1,6 @@
 """The contract of a solver: frozen settings, ``solve(equation) -> Result``, and class attributes for what it supports.
 
-To add a solver, subclass :class:`Solver` in a file of its own; to have it chosen by itself, add it to
+To add a solver, subclass :class:`Solver` in a file of its own; to have it chosen automatically, add it to
 :mod:`gape.solvers.auto`. No other dispatch goes by the name of a solver.
 """
 
@@ -117,7 +117,7 @@ class Result:
 
 
 def per_graph(codes: Tensor, meaning: Mapping[int, T] | Sequence[T]) -> list[T]:
-    """``[meaning[code] for code in codes]``, at once if all are the same, as they mostly are.
+    """Return ``[meaning[code] for code in codes]``; faster if all codes are equal, as they mostly are.
 
     Example:
         >>> per_graph(torch.tensor([1, 1, 1]), "ab"), per_graph(torch.tensor([0, 1]), "ab")

@@ -1,4 +1,4 @@
-"""Bases: what a solve needs of the graphs alone, computed once by :func:`gape.prepare` and used for any automaton."""
+"""Bases: the part of a solve that depends on the graphs only, computed once by :func:`gape.prepare`."""
 
 from __future__ import annotations
 

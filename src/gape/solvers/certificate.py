@@ -85,7 +85,7 @@ class RadiusBounds(NamedTuple):
 
     @property
     def converges(self) -> Tensor:
-        """``[graphs]``: YES if the runs surely sum up, NO if they surely do not, UNKNOWN closer to 1 than 1e-10."""
+        """``[graphs]``: YES if the sum over runs provably converges, NO if it provably diverges, else UNKNOWN."""
         known = torch.where(self.lower > 1.0 + SINGULAR_GAP, NO, UNKNOWN)
         return torch.where(below_one(self.upper), YES, known)
 
@@ -96,11 +96,11 @@ class RadiusBounds(NamedTuple):
         return "exact" if bool(tight.all()) else "estimate"
 
     def clamp(self, estimate: Tensor) -> Tensor:
-        """An estimate, moved between the bounds."""
+        """Clamp an estimate to the bounds."""
         return torch.minimum(torch.maximum(estimate, self.lower), self.upper)
 
     def regular(self, separation: Tensor, dimension: int) -> Tensor:
-        """``[graphs]``: YES if the equation surely is regular, otherwise UNKNOWN.
+        """``[graphs]``: YES if the equation is provably regular, otherwise UNKNOWN.
 
         Inaccurate eigenvalues cannot prove that a small separation is not zero.
 
@@ -160,7 +160,7 @@ def with_rounding(residual: Tensor, rounding: Tensor) -> Tensor:
 
 
 def dense_radius_bounds(equation: Equation) -> RadiusBounds:
-    """Bounds of ρ(μ)ρ(A) by dense eigenvalue problems; for graphs of more than 512 nodes by norms and growth."""
+    """Bound ρ(μ)ρ(A) by dense eigenvalue problems; for graphs of more than 512 nodes by norms and growth."""
     low, high = equation.transition_bounds
     lower, upper = spectral_radius_bounds(equation.walk, torch.ones_like(equation.sizes, dtype=torch.bool))
     large = equation.sizes > MAX_DENSE_RADIUS_NODES
@@ -171,7 +171,7 @@ def dense_radius_bounds(equation: Equation) -> RadiusBounds:
 
 
 def symmetric_radius_bounds(equation: Equation, radius: Tensor, dimension: int) -> RadiusBounds:
-    """Bounds of ρ(μ)ρ(A) from ``radius`` ``[graphs]``: ρ(A) as computed from all eigenvalues of symmetric matrices.
+    """Bound ρ(μ)ρ(A) by ``radius`` ``[graphs]``: ρ(A) as computed from all eigenvalues of symmetric matrices.
 
     Args:
         dimension: number of rows of the largest matrix.
@@ -187,7 +187,7 @@ def symmetric_error(dimension: int) -> float:
 
 
 def radius_bounds_of(equation: Equation, lower: Tensor | None = None, positive: Tensor | None = None) -> RadiusBounds:
-    """Bounds of ρ(μ)ρ(A), as good as it takes to tell whether it is below 1.
+    """Bound ρ(μ)ρ(A), each graph until it is decided whether that is below 1.
 
     In turn, for graphs that are not decided yet: a norm of A; no cycle, in the graph or the transitions; for a
     ``positive`` vector y ``[n]``, max (|A|ᵀy)_v / y_v (Collatz, 1942); weighted walk counts, which bound ρ from above;
@@ -245,7 +245,7 @@ def _walk_count_bound(equation: Equation, asked: Tensor) -> Tensor:
 def contracting_power(matrix: Tensor, most: int) -> int | None:
     """Find a power of two p ≤ ``most`` with ‖matrixᵖ‖₂ ≤ ½; ``None`` if there is none.
 
-    One small term of a sum says nothing about the next; p small terms in a row are followed by small ones only. The
+    One small term of a sum does not bound the next; after p consecutive small terms all later ones are small. The
     rounding errors of the powers are included.
 
     Example:

@@ -72,7 +72,7 @@ class BlockCertificate:
 
     @property
     def singular(self) -> Tensor:
-        """``[graphs]``: whether the equation is singular, or may be."""
+        """``[graphs]``: True if the equation is singular, or may be."""
         return torch.logical_and(self.separation <= SINGULAR_GAP, ~self.regular) | self.suspect
 
     def _radius_bounds(self, summed: bool) -> RadiusBounds:

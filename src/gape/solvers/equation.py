@@ -296,7 +296,7 @@ class Equation:
 
     @property
     def finite_runs(self) -> Tensor:
-        """``[graphs]``: whether the runs end after finitely many steps, by the graph or by the transitions."""
+        """``[graphs]``: True if the runs end after finitely many steps, by the graph or by the transitions."""
         return self.walk.acyclic_graphs | self.nilpotent
 
     def norms(self, x: Tensor) -> Tensor:

@@ -80,7 +80,7 @@ def _sparse_error_bound(equation: Equation, x: Tensor) -> float:
 
 
 def _accumulate(operator: Equation, left: Tensor, steps: int) -> Tensor:
-    """A bound of Σ_s Fˢ ``left`` for an operator and ``left`` that are not negative; infinite if none is found."""
+    """Bound Σ_s Fˢ ``left`` for an operator and ``left`` that are not negative; infinite if none is found."""
     total = left
     for _ in range(steps):
         grown = left + operator.apply(total.to(operator.transition.dtype)).real
@@ -92,7 +92,7 @@ def _accumulate(operator: Equation, left: Tensor, steps: int) -> Tensor:
 
 
 def _ratio(error: Tensor, x: Tensor) -> float:
-    """‖E‖ / ‖X‖ without over- or underflow."""
+    """Compute ‖E‖ / ‖X‖ without over- or underflow."""
     peak = x.abs().amax()
     if not float(peak) > 0:
         return 0.0 if not float(error.amax()) > 0 else float("inf")

@@ -178,7 +178,7 @@ class Projection(Solver):
         return (self.coordinates.to(dtype) @ initial.T[self.labels].to(dtype)).flatten(0, 1)
 
     def expand(self, y: Tensor, real: bool = True) -> Tensor:
-        """Coordinates ``[graphs · channels, J, k]`` to weights ``[n, k]``; real if the automaton is."""
+        """Expand coordinates ``[graphs · channels, J, k]`` to weights ``[n, k]``; real if the automaton is."""
         graphs, channels, dimension, _ = self.vectors.shape
         flat = self.vectors.flatten(1, 2)
         y = y.reshape(graphs, channels * dimension, -1)
@@ -254,7 +254,7 @@ class Projection(Solver):
             residual = torch.where(coarse, equation.residual(x), residual)
             rounding = torch.where(coarse, torch.minimum(rounding, equation.rounding_of(x)), rounding)
         exhausted = (self.remainder <= 1e-12 * self.h.abs().flatten(1).amax(1, keepdim=True)).all(1)
-        # More vectors do not help where rounding explains what is left.
+        # More vectors do not help where the remaining residual is rounding error.
         exhausted |= (equation.relative(outside) <= tolerance) & (residual <= 64.0 * rounding)
         regular = separation > SINGULAR_GAP
         status = judge(

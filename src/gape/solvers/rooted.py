@@ -115,7 +115,7 @@ def _prepare(part: tuple[Graph, int, int]) -> RootedGraphs:
 
 
 def _solve(part: RootedPart, table: Tensor, length: int | None) -> _Found:
-    """Rows of the result and their values, graphs and their residuals."""
+    """Compute rows of the result and their values, graphs and their residuals."""
     if length is None:
         values, residual = closed_by_layer(part, table)
     else:
@@ -125,7 +125,7 @@ def _solve(part: RootedPart, table: Tensor, length: int | None) -> _Found:
 
 
 def table_of(transition: Tensor) -> Tensor:
-    """``[K, L + 1, L + 1]`` to a table with a row for each pair of labels, those with a node left out being zero."""
+    """Convert ``[K, L + 1, L + 1]`` to a table with a row per pair of labels, zero for nodes left out."""
     return torch.nn.functional.pad(transition, (0, 1, 0, 1)).flatten(1).T.contiguous()
 
 
@@ -210,7 +210,7 @@ def _padded_labels(part: RootedPart) -> Tensor:
 
 
 def _layers(part: RootedPart) -> Tensor:
-    """``[B, R, L + 1, n]``: whether a node is in a layer, as numbers."""
+    """``[B, R, L + 1, n]``: 1 where a node is in a layer, else 0."""
     layers = torch.arange(part.layers, device=part.labels.device)
     return (_padded_labels(part).unsqueeze(2) == layers.unsqueeze(1)).to(torch.float64)
 

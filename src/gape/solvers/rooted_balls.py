@@ -109,7 +109,7 @@ class Shape:
     memory: float = 4.0
 
     def labels(self, distance: Array, cap: int) -> Array:
-        """Labels from distances, of which ``cap`` means that there is no path."""
+        """Convert distances to labels; the distance ``cap`` means that there is no path."""
         limit = cap - 1 if self.radius is None else self.radius
         return np.where(distance > limit, self.layers, np.minimum(distance, self.layers - 1))
 
@@ -253,7 +253,7 @@ def ball_parts(graph: RootedGraphs, roots: Array, shape: Shape) -> Iterator[Root
 def cut_balls(
     graph: RootedGraphs, roots: Array, radius: int, most: int | None = None
 ) -> tuple[RootedGraphs, Array] | None:
-    """The subgraphs of all nodes within ``radius`` steps of each root, and the distance of each of their nodes.
+    """Cut out the subgraphs of all nodes within ``radius`` steps of each root, and the distance of each of their nodes.
 
     ``None`` if they have more than ``most`` nodes together.
 
@@ -284,7 +284,7 @@ def cut_balls(
 
 
 def largest_ball(graph: RootedGraphs, radius: int) -> int:
-    """The node of one graph whose ball has the most nodes.
+    """Find the node of one graph whose ball has the most nodes.
 
     A ball has at most as many nodes as there are walks of at most ``radius`` steps from its root. Roots are searched in
     the order of this bound until no other can have a larger ball. After :data:`MAX_SEARCHED_NODES` nodes the search
@@ -334,13 +334,13 @@ def _search_balls(graph: RootedGraphs, roots: Array, radius: int, most: int | No
 
 
 def _edges_of(ptr: Array, nodes: Array) -> tuple[Array, Array]:
-    """The edges that leave each of the nodes, and for each edge the position of its node in ``nodes``."""
+    """List the edges that leave each of the nodes, and for each edge the position of its node in ``nodes``."""
     counts = ptr[nodes + 1] - ptr[nodes]
     return ranges(ptr[nodes], counts), np.repeat(np.arange(len(nodes)), counts)
 
 
 def _by_density(graphs: RootedGraphs, shape: Shape) -> Iterator[tuple[RootedGraphs, Elimination | None]]:
-    """Graphs for a sparse factorisation, with its pattern, and those for dense matrices; the smallest first."""
+    """Split graphs into those for a sparse factorisation, with its pattern, and for dense matrices, smallest first."""
     graphs = graphs.by_size()
     dense = (graphs.density > MAX_SPARSE_EDGE_SHARE) | shape.dense
     while not dense.all():
@@ -379,7 +379,7 @@ def check_time(graphs: RootedGraphs, elimination: Elimination | None, lanes: Arr
 
 
 def _pieces(entries: Array, roots: Array, classes: Array) -> Iterator[tuple[int, int, int, int]]:
-    """First and last graph, first and last root of pieces of about ``PART_ELEMENTS`` numbers.
+    """Yield first and last graph, first and last root of pieces of about ``PART_ELEMENTS`` numbers.
 
     Args:
         entries: ``[B]``, numbers per root.

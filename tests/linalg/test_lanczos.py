@@ -78,5 +78,7 @@ def test_an_interrupt_ends_a_factorisation(tmp_path, monkeypatch):
 
 def test_a_factorisation_that_fails_says_why(tmp_path, monkeypatch):
     monkeypatch.setattr(lanczos, "__file__", script(tmp_path, "raise MemoryError('no room')"))
-    with pytest.raises(MemoryError, match=r"Laplacian of 300 nodes failed: MemoryError: no room; its factors need too much memory"):
+    with pytest.raises(
+        MemoryError, match=r"Laplacian of 300 nodes failed: MemoryError: no room; its factors need too much"
+    ):
         lanczos._in_own_process(*laplacian(GRAPHS["grid"])[:1], 4, *laplacian(GRAPHS["grid"])[1:])

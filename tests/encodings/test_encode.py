@@ -54,6 +54,25 @@ class InMemory(InMemoryDataset):
         self.data, self.slices = self.collate(graphs)
 
 
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.5], [1.0, -2.0, 0.5]], ids=["none", "positive", "signed"])
+def test_input_is_validated_once(name, weights, monkeypatch):
+    checked = []
+    monkeypatch.setattr("gape.graph.graph.check_graph", checked.append)
+    if weights and min(weights) < 0:
+        try:
+            make(name)(gape.Graph.from_edges([(0, 1)], undirected=True, edge_weight=[-1.0]))
+        except ValueError as error:
+            pytest.skip(str(error))
+    graphs = [nx.cycle_graph(3), nx.cycle_graph(3)]
+    for graph in graphs:
+        for edge, weight in zip(graph.edges, weights or (), strict=False):
+            graph.edges[edge]["weight"] = weight
+    checked.clear()
+    gape.encode(graphs, name)
+    assert [graph.num_graphs for graph in checked] == [1, 1]
+
+
 def data(nodes: int) -> Data:
     return Data(edge_index=random_graph(nodes, 0.5, 0).edge_index, num_nodes=nodes)
 

@@ -9,7 +9,8 @@ from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkP
 
 from gape import Graph, as_graph
 from gape.encodings import Laplacian, RandomWalk, Spectrum, random_flips, sequence_graph, split_spectrum
-from gape.encodings.laplacian import LaplacianMatrix, dense_eigenpairs
+from gape.encodings.laplacian import dense_eigenpairs
+from gape.encodings.laplacian_matrix import LaplacianMatrix
 from tests.encodings.samples import permuted, random_graph
 
 F64 = torch.float64

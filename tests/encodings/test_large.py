@@ -58,7 +58,7 @@ LAPLACIAN = """
 import resource
 import numpy as np
 from gape.encodings import Laplacian
-from gape.encodings.laplacian import LaplacianMatrix
+from gape.encodings.laplacian_matrix import LaplacianMatrix
 from tests.encodings.test_large import large_graph
 
 graph = large_graph({name!r})

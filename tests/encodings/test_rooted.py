@@ -88,11 +88,11 @@ def test_sparse_dense_and_ball_parts_agree(monkeypatch):
     sparse = encoding(graph)
     monkeypatch.setattr(rooted_balls, "PART_ELEMENTS", 1)
     close(encoding(graph), sparse)
-    monkeypatch.setattr(rooted_balls, "DENSE_EDGES", 1e9)
+    monkeypatch.setattr(rooted_balls, "MAX_SPARSE_EDGE_SHARE", 1e-9)
     close(encoding(graph), sparse)
     monkeypatch.undo()
-    monkeypatch.setattr("gape.solvers.rooted.WHOLE_NODES", 0)
-    monkeypatch.setattr(rooted_balls, "BALL_NODES", 7)
+    monkeypatch.setattr("gape.solvers.rooted.MAX_SHARED_PATTERN_NODES", 0)
+    monkeypatch.setattr(rooted_balls, "MAX_SEARCH_BATCH_NODES", 7)
     close(encoding(graph), sparse)
 
 

@@ -34,7 +34,7 @@ GRAPHS = {
 @pytest.mark.parametrize("gap", [0.0, 1.0], ids=["Lanczos", "shift and invert"])
 @pytest.mark.parametrize("core", [0, 10**9], ids=["own process", "here"])
 def test_every_way_gives_the_lowest_eigenvalues_of_the_dense_matrix(graph, gap, core, monkeypatch):
-    monkeypatch.setattr(lanczos, "SMALL_GAP", gap)
+    monkeypatch.setattr(lanczos, "MIN_PROBED_GAP", gap)
     monkeypatch.setattr(lanczos, "MAX_CORE_NODES", core)
     monkeypatch.setattr(lanczos, "MAX_CORE_DEGREE", 0.0)
     matrix, null, component = laplacian(GRAPHS[graph])
@@ -78,5 +78,7 @@ def test_an_interrupt_ends_a_factorisation(tmp_path, monkeypatch):
 
 def test_a_factorisation_that_fails_says_why(tmp_path, monkeypatch):
     monkeypatch.setattr(lanczos, "__file__", script(tmp_path, "raise MemoryError('no room')"))
-    with pytest.raises(MemoryError, match=r"Laplacian of 300 nodes failed: MemoryError: no room; it fills in"):
+    with pytest.raises(
+        MemoryError, match=r"Laplacian of 300 nodes failed: MemoryError: no room; its factors need too much"
+    ):
         lanczos._in_own_process(*laplacian(GRAPHS["grid"])[:1], 4, *laplacian(GRAPHS["grid"])[1:])

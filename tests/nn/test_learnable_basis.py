@@ -186,7 +186,7 @@ def test_graphs_in_a_list_get_bases_as_a_batch():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"matrix": "rw"}, "there is no walk matrix 'rw'; there are adjacency"),
+        ({"matrix": "rw"}, "matrix must be one of 'adjacency', .* got 'rw'"),
         ({"vectors": -1}, "vectors must be at least 0, got -1"),
         ({"vectors": 2.5}, "vectors must be a whole number, got 2.5"),
         ({"returns": -1}, "returns must be at least 0, got -1"),

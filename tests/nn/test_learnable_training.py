@@ -221,7 +221,7 @@ def test_whitened_features_are_uncorrelated_over_the_training_set():
         ({"length": 2.5}, "length must be a whole number, got 2.5"),
         ({"states": "8"}, "states must be a whole number, got '8'"),
         ({"out_channels": 0}, "out_channels must be at least 1, got 0"),
-        ({"matrix": "foo"}, "there is no walk matrix 'foo'; there are adjacency"),
+        ({"matrix": "foo"}, "matrix must be one of 'adjacency', .* got 'foo'"),
         ({"memory": -1}, "memory must be more than 0 GiB, got -1"),
         ({"transition": "diagonal", "states": 3}, "even"),
         ({"length": 0}, "length must be"),

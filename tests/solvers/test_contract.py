@@ -100,6 +100,16 @@ def test_solvers_say_which_equations_they_support():
         gape.prepare(RING, solver=Richardson())
 
 
+def test_errors_list_the_solvers_that_say_they_support_it():
+    typed = gape.Automaton(np.ones((2, 2)), 0.1 * np.stack([np.eye(2), np.ones((2, 2))]))
+    with pytest.raises(ValueError, match="need Auto, FixedPoint or Kronecker, got Krylov"):
+        gape.solve(typed, DIRECTED, solver=Krylov())
+    with pytest.raises(ValueError, match="a basis comes from Krylov, Schur or Spectral, got Series"):
+        gape.prepare(RING, solver=Series())
+    with pytest.raises(ValueError, match="use Auto, FixedPoint, Kronecker, Krylov, Schur or Series, or add"):
+        gape.solve(gape.Automaton.katz(0.1), DIRECTED, solver=Spectral())
+
+
 def test_a_solver_that_groups_by_size_gets_graphs_of_similar_size():
     groups = []
 
@@ -147,9 +157,9 @@ def test_at_most_four_frames_lie_between_solve_and_a_solver(kinds, given, dampin
     seen = []
 
     def spy(own):
-        def counted(self, *arguments):
+        def counted(self, *arguments, **settings):
             seen.append(frames_between("solve"))
-            return own(self, *arguments)
+            return own(self, *arguments, **settings)
 
         return counted
 

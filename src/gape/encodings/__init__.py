@@ -12,11 +12,10 @@ from gape.encodings.magnetic import MagneticLaplacian
 from gape.encodings.mix import Mix
 from gape.encodings.pagerank import PageRank, PageRankPowers
 from gape.encodings.pairs import Pairs
-from gape.encodings.random_walk import Estimate, RandomWalk, estimate_random_walk
+from gape.encodings.random_walk import Estimate, RandomWalk, RelativeRandomWalk, estimate_random_walk
 from gape.encodings.registry import ALIASES, PRESETS, Setting, is_name, make, names, settings_of, summary
 from gape.encodings.resistance import EffectiveResistance
 from gape.encodings.rooted import RootedGAPE
-from gape.encodings.rrwp import RelativeRandomWalk
 from gape.encodings.sequence import (
     CycleSpectrum,
     PathRandomWalk,

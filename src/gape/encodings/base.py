@@ -51,8 +51,8 @@ class Encoding(ABC):
     version: ClassVar[int] = 1
     #: Allowed values of ``dtype``.
     dtypes: ClassVar[tuple[torch.dtype, ...]] = FLOATS
-    #: Encodings to try where this one tells no node from another.
-    instead: ClassVar[str] = "'rw' or 'gape-rooted'"
+    #: Encodings suggested when all rows are equal.
+    alternatives: ClassVar[str] = "'rw' or 'gape-rooted'"
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -82,7 +82,7 @@ class Encoding(ABC):
         """Warn if all values of graphs with edges are 0; True if they are."""
         zero = graph.num_edges > 0 and not bool(values.any())
         if zero:
-            hint = f"try {self.instead}"
+            hint = f"try {self.alternatives}"
             if not graph.undirected:
                 hint = (
                     "if each edge stands for both directions, add the reverse edges (Graph.from_edges(..., "
@@ -111,7 +111,7 @@ class Encoding(ABC):
         elif len(values) >= 3 and _equal_rows(values, EQUAL_ROWS * max(-low, high)):
             warn_caller(
                 f"all {len(values)} rows are the same: {type(self).__name__} tells no node of these graphs from "
-                f"another; try {self.instead}, or give nodes labels"
+                f"another; try {self.alternatives}, or give nodes labels"
             )
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gape.encodings.laplacian import LaplacianMatrix
+from gape.encodings.laplacian_matrix import LaplacianMatrix
 from gape.encodings.spectral import LaplacianSpectrum, SpectralEncoding
 
 ElectrostaticReadout = Literal["node", "pair"]

@@ -28,7 +28,7 @@ from gape.solvers.equation import check_fit
 from gape.solvers.readouts import ReadoutName
 from gape.solvers.solution import OnSingular
 from gape.solvers.solve import solve_relative
-from gape.solvers.spectral import SmallGraphSolver
+from gape.solvers.spectral import SmallGraphFormula
 
 Transition = Literal["orthogonal", "stochastic"]
 Initial = Literal["normal", "orthogonal", "softmax_states", "softmax_nodes"]
@@ -37,7 +37,7 @@ EquationName = Literal["paper", "released"]
 
 
 # Large graphs are warned about before any work if γρ(A) is above this.
-MIN_WARNED_NODES, FAR_BEYOND = 100_000, 2.0
+MIN_WARNED_NODES, MAX_QUIET_RADIUS = 100_000, 2.0
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class GAPE(Encoding):
         if self.matrix != "adjacency" or graph.edge_weight is not None or int(graph.sizes.max()) < MIN_WARNED_NODES:
             return
         bound = radius_lower_bound(graph)
-        if self.damping * bound > FAR_BEYOND:
+        if self.damping * bound > MAX_QUIET_RADIUS:
             warn_caller(
                 f"damping={self.damping:g} times the spectral radius ρ(A) of the graphs is at least "
                 f"{self.damping * bound:.2g}, so the sum over runs diverges and solvers may fail after a long time; "
@@ -198,10 +198,10 @@ class GAPE(Encoding):
         ones = Automaton(torch.ones_like(machine.initial), machine.transition)
         solution = solve(ones, graph, matrix=matrix, on_singular=self.on_singular)
         weights = (solution.weights / graph.sizes[graph.batch].unsqueeze(1)).to(self.dtype)
-        lost = overflowing(weights, graph.sizes)
-        if lost is None:
+        overflowed = overflowing(weights, graph.sizes)
+        if overflowed is None:
             return replace(solution, weights=weights)
-        status = [Status.OVERFLOW if bad else s for s, bad in zip(solution.status, lost.tolist(), strict=True)]
+        status = [Status.OVERFLOW if bad else s for s, bad in zip(solution.status, overflowed.tolist(), strict=True)]
         return replace(solution, weights=weights, status=status).checked()
 
     def compute(self, graph: Graph) -> Tensor | Pairs:
@@ -223,8 +223,8 @@ class GAPE(Encoding):
         adjacency = single_matrix(graph) if self.readout == "node" and self.matrix == "adjacency" else None
         if adjacency is None or not bool((adjacency == adjacency.T).all()):
             return None
-        solver = _small_graph_solver(self)
-        weights = None if solver is None else solver.weights(adjacency, relative=self.relative)
+        formula = _small_graph_formula(self)
+        weights = None if formula is None else formula.weights(adjacency, relative=self.relative)
         # A sum too large for the type of the result is for the general path to report.
         if weights is None or not np.abs(weights).max() < torch.finfo(self.dtype).max:
             return None
@@ -248,8 +248,8 @@ def _automaton(encoding: GAPE) -> Automaton:
 
 
 @lru_cache(maxsize=64)
-def _small_graph_solver(encoding: GAPE) -> SmallGraphSolver | None:
-    return None if encoding.initial == "softmax_nodes" else SmallGraphSolver.of(_automaton(encoding))
+def _small_graph_formula(encoding: GAPE) -> SmallGraphFormula | None:
+    return None if encoding.initial == "softmax_nodes" else SmallGraphFormula.of(_automaton(encoding))
 
 
 def node_softmax(automaton: Automaton, graph: Graph) -> Tensor:
@@ -311,7 +311,7 @@ class RelationalGAPE(GAPE):
         return Automaton(drawn[0].initial, torch.stack([one.transition for one in drawn]), transition_by="edge")
 
     def _single(self, graph: Graph) -> None:
-        """There is no direct path for single graphs with relations."""
+        """Return ``None``: single graphs with relations have no direct path."""
 
 
 def encode_relational(data: Any, encoding: Encoding, *, reverse: bool = False) -> dict[str, Tensor]:

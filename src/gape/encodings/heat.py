@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gape._internal.validation import check_at_least, check_one_of
 from gape.encodings.base import DenseReadout
-from gape.encodings.laplacian import LaplacianMatrix, LaplacianName
+from gape.encodings.laplacian_matrix import LaplacianMatrix, LaplacianName
 from gape.encodings.spectral import LaplacianSpectrum, SpectralEncoding
 
 

@@ -1,9 +1,8 @@
-"""Laplacian eigenvectors (LAPE), and with eigenvalues (SA); Laplacians of graphs and their lowest eigenpairs."""
+"""Laplacian eigenvectors (LAPE), and with eigenvalues (SA); the lowest eigenpairs of Laplacians."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -15,22 +14,20 @@ from torch import Tensor
 from gape._internal.threads import map_threads, one_blas_thread
 from gape._internal.validation import check_at_least, check_one_of
 from gape.encodings.base import NodeEncoding
-from gape.graph.batching import Block, blocks, scatter_rows
+from gape.encodings.laplacian_matrix import LaplacianMatrix, LaplacianName
+from gape.graph.batching import Block, blocks, isolate, scatter_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.small_graphs import single_matrix
-from gape.graph.validate import check_nonnegative
-from gape.graph.walk_matrix import SMALLEST_DEGREE, check_range
 from gape.linalg.eigenpairs import canonical_basis, dense_eigenpairs, fix_signs, signs
 from gape.linalg.lanczos import sparse_eigenpairs
 
-LaplacianName = Literal["normalized", "combinatorial"]
 NullVectors = Literal["omit", "components"]
 
 # Largest graph for a dense decomposition: from about 500 nodes on Lanczos is faster, at 1,000 up to four times.
 MAX_DENSE_NODES = 512
 # If the second eigenvalue is below this fraction of the largest diagonal entry, components are counted.
-NEAR_ZERO = 1e-8
+MAX_NULL_EIGENVALUE_RATIO = 1e-8
 
 
 @dataclass(frozen=True)
@@ -109,95 +106,6 @@ def random_flips(encoding: Tensor, *, generator: torch.Generator, batch: Tensor 
     return encoding * (signs if batch is None else signs[batch])
 
 
-# ---------------------------------------------------------------------- matrices
-
-
-@dataclass(frozen=True)
-class LaplacianMatrix:
-    """Laplacians of undirected graphs, dense or sparse, and their null vectors.
-
-    Self-loops count in the degrees of the normalized Laplacian and nowhere else. Diagonal entries are sums over the
-    edges to other nodes, not differences, so heavy loops cost no digits and a node with only loops has exactly zero.
-
-    Args:
-        name: "normalized", I - D^(-1/2) A D^(-1/2), or "combinatorial", D - A.
-        symmetrize: replace A of a directed graph by (A + Aᵀ)/2 instead of raising an error.
-        encoding: name of the encoding, for error messages.
-    """
-
-    name: LaplacianName
-    symmetrize: bool
-    encoding: str
-
-    def check(self, graph: Graph) -> None:
-        """Validate that weights are nonnegative and in range and, unless ``symmetrize``, that graphs are undirected."""
-        if graph.edge_weight is not None:
-            check_range(graph.adjacency.out_degree.detach(), "degree", SMALLEST_DEGREE)
-        check_nonnegative(graph, self.encoding)
-        if not self.symmetrize and not graph.undirected:
-            raise ValueError(
-                f"{self.encoding} needs undirected graphs, got a directed one, whose Laplacian is not symmetric and "
-                "has complex eigenvectors; if each edge stands for both directions, read the graph with "
-                "undirected=True; else set symmetrize=True to walk edges both ways, (A + Aᵀ)/2, or use 'gape' or 'rw', "
-                "which follow edge directions"
-            )
-
-    def dense(self, weights: Tensor) -> Tensor:
-        """Build Laplacians ``[B, n, n]`` of (A + Aᵀ)/2 from adjacency matrices A ``[B, n, n]``."""
-        # Parallel edges of an undirected graph may have been summed in another order than their reverses.
-        weights = (weights + weights.mT) / 2
-        loops = weights.diagonal(dim1=-2, dim2=-1).clone()
-        weights.diagonal(dim1=-2, dim2=-1).zero_()
-        between = weights.sum(-1)
-        diagonal, matrices = between, -weights
-        if self.name == "normalized":
-            degree = torch.where(between + loops > 0, between + loops, torch.inf)
-            root = degree.rsqrt()
-            diagonal, matrices = between / degree, matrices * (root.unsqueeze(2) * root.unsqueeze(1))
-        matrices.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
-        return matrices
-
-    def array(self, adjacency: np.ndarray) -> np.ndarray:
-        """Build the Laplacian ``[n, n]`` of (A + Aᵀ)/2 of one small graph, as :meth:`dense` does."""
-        weights: np.ndarray = -0.5 * (adjacency + adjacency.T)
-        loops = -weights.diagonal()
-        np.fill_diagonal(weights, 0.0)
-        between = -weights.sum(1)
-        if self.name == "normalized":
-            degree = np.where(between + loops > 0, between + loops, np.inf)
-            root = 1.0 / np.sqrt(degree)
-            weights *= root[:, None] * root
-            between = between / degree
-        np.fill_diagonal(weights, between)
-        return weights
-
-    def sparse(self, graph: Graph) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-        """Build the Laplacian of (A + Aᵀ)/2 of one graph; returns it with the degrees ``[n]``."""
-        source, target = graph.edge_index.cpu().numpy()
-        weights = graph.adjacency.weights.detach().cpu().numpy()
-        n = graph.num_nodes
-        matrix = scipy.sparse.csr_array((weights, (source, target)), shape=(n, n))
-        if graph.edge_weight is not None or not graph.undirected:
-            matrix = (matrix + matrix.T) / 2
-        loops = matrix.diagonal()
-        matrix = matrix - scipy.sparse.diags_array(loops)
-        matrix.eliminate_zeros()
-        between = np.asarray(matrix.sum(1)).ravel()
-        degree = between + loops
-        if self.name == "combinatorial":
-            return scipy.sparse.csr_array(scipy.sparse.diags_array(between) - matrix), degree
-        safe = np.where(degree > 0, degree, np.inf)
-        root = scipy.sparse.diags_array(1.0 / np.sqrt(safe))
-        return scipy.sparse.csr_array(scipy.sparse.diags_array(between / safe) - root @ matrix @ root), degree
-
-    def trivial(self, component: np.ndarray, degree: np.ndarray) -> np.ndarray:
-        """Return ``[n]``: on each component its unit null vector, constant or proportional to √degree."""
-        weight = np.ones(len(degree))
-        if self.name == "normalized":
-            weight = np.where(degree > 0, degree, 1.0)
-        return np.asarray(np.sqrt(weight / np.bincount(component, weight)[component]))
-
-
 # ---------------------------------------------------------------------- eigenpairs
 
 
@@ -229,13 +137,11 @@ def laplacian_eigenpairs(graph: Graph, k: int, laplacian: LaplacianMatrix, *, tr
 
 def _of_graphs(graph: Graph, k: int, laplacian: LaplacianMatrix, trivial: bool) -> Eigenpairs:
     """Compute the same for graphs of any number and size."""
-    large = (graph.sizes > MAX_DENSE_NODES).nonzero().flatten().tolist()
-    if large and graph.num_graphs == 1:
-        return _of_large_graph(graph, k, laplacian, trivial)
-    if large:
-        # Each large graph by itself, those between two large ones together.
-        bounds = sorted({0, graph.num_graphs, *large, *(i + 1 for i in large)})
-        found = [_of_graphs(graph.slice(a, b), k, laplacian, trivial) for a, b in pairwise(bounds)]
+    large = graph.sizes > MAX_DENSE_NODES
+    if bool(large.any()):
+        if graph.num_graphs == 1:
+            return _of_large_graph(graph, k, laplacian, trivial)
+        found = [_of_graphs(part, k, laplacian, trivial) for part in isolate(graph, large)]
         return Eigenpairs(torch.cat([f.values for f in found]), torch.cat([f.vectors for f in found]))
     values = torch.full((graph.num_graphs, k), torch.nan, dtype=torch.float64, device=graph.device)
     vectors = torch.zeros(graph.num_nodes, k, dtype=torch.float64, device=graph.device)
@@ -257,7 +163,7 @@ def _of_single_graph(adjacency: np.ndarray, k: int, laplacian: LaplacianMatrix, 
     n, scale = len(matrix), matrix.diagonal().max()
     theta, basis = np.linalg.eigh(matrix)
     skip = 0 if trivial else 1
-    if not trivial and n > 1 and theta[1] <= NEAR_ZERO * scale:
+    if not trivial and n > 1 and theta[1] <= MAX_NULL_EIGENVALUE_RATIO * scale:
         skip = _count_components(matrix)
     wanted, found = slice(skip, skip + k), max(min(k, n - skip), 0)
     values, vectors = np.full((1, k), np.nan), np.zeros((n, k))
@@ -272,7 +178,7 @@ def _maybe_disconnected(matrices: Tensor, theta: Tensor) -> list[int]:
     if theta.shape[1] == 0:
         return []
     scale = matrices.diagonal(dim1=-2, dim2=-1).amax(-1)
-    found: list[int] = (theta[:, 0] <= NEAR_ZERO * scale).nonzero().flatten().tolist()
+    found: list[int] = (theta[:, 0] <= MAX_NULL_EIGENVALUE_RATIO * scale).nonzero().flatten().tolist()
     return found
 
 

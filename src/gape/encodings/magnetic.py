@@ -11,7 +11,8 @@ from torch import Tensor
 
 from gape._internal.validation import check_at_least, check_one_of
 from gape.encodings.base import NodeEncoding
-from gape.encodings.laplacian import Eigenpairs, LaplacianMatrix, LaplacianName
+from gape.encodings.laplacian import Eigenpairs
+from gape.encodings.laplacian_matrix import LaplacianMatrix, LaplacianName
 from gape.graph.batching import blocks, check_memory, scatter_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph

@@ -75,8 +75,8 @@ class Mix(Encoding):
         return self.parts[0].pairwise
 
     def compute(self, graph: Graph) -> Tensor | Pairs:
+        # Validate the graphs for all encodings first.
         for part in self.parts:
-            # Before any work: graphs that a later part refuses.
             spectral = as_spectral(part)
             if spectral is not None:
                 spectral.matrix.check(graph)

@@ -41,7 +41,7 @@ Dangling = Literal["restart", "stop"]
 # Rounding errors of 1 - β grow by 1/β: below this fewer than six digits are correct, at 1e-17 the matrix is singular.
 MIN_BETA = 1e-10
 # The rest of a sum that is left out, and the most steps of walks for which it is faster than eigenvectors.
-MAX_REST, MAX_RETURN_STEPS = 2.0**-56, 256
+MAX_REMAINDER, MAX_RETURN_STEPS = 2.0**-56, 256
 # Graphs with a larger share of all pairs as edges are dense; nodes whose return probabilities are computed together.
 MAX_SPARSE_SHARE, RETURN_NODES = 0.15, 2048
 
@@ -161,7 +161,7 @@ class PageRankPowers(NodeEncoding):
     def _steps(self) -> int:
         """Longest walk in the terms of Σ (1-β)ᵐ diag(Wⁱᵐ) before the rest, less than (1-β)ᵐ, is negligible."""
         decay = -math.inf if self.beta == 1 else math.log(1.0 - self.beta)
-        return self.powers * max(1, math.ceil(math.log(MAX_REST) / decay) - 1)
+        return self.powers * max(1, math.ceil(math.log(MAX_REMAINDER) / decay) - 1)
 
     def _sums(self, graph: Graph) -> bool:
         """True if summing return probabilities by the compiled kernel is faster: few terms, and a sparse graph."""

@@ -1,9 +1,11 @@
-"""Return probabilities of random walks: exact, and estimated for large graphs."""
+"""Probabilities of random walks: of return, exact and estimated for large graphs, and between all pairs of nodes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from ctypes import c_int32, c_int64, c_void_p
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,18 +13,18 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import check_at_least, positive, seed_number, whole_number
-from gape.encodings.base import NodeEncoding
-from gape.graph.batching import blocks, check_memory, dense_parts, scatter_rows
+from gape.encodings.base import DenseEncoding, DenseReadout, NodeEncoding
+from gape.graph.batching import BLOCK_ELEMENTS, Block, blocks, check_memory, dense_parts, scatter_rows
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.graph.small_graphs import SmallGraphs, single_matrix
 from gape.graph.walk_matrix import WalkMatrix
 from gape.linalg.integers import mix
-from gape.linalg.powers import PowerDiagonals, baby_steps, power_diagonals
+from gape.linalg.powers import PowerDiagonals, baby_steps, matrix_powers, power_diagonals
 from gape.native import kernel as find_kernel
 
 # Matrix elements per batched product, chosen by measurement: fewer cost more calls, more do not fit into the cache.
-BLOCK_ELEMENTS = 1 << 18
+POWER_BLOCK_ELEMENTS = 1 << 18
 # Samples are skewed: the standard error estimated from fewer of them is too small.
 MIN_SAMPLES = 32
 
@@ -56,7 +58,7 @@ class RandomWalk(NodeEncoding):
     memory: float = 4.0
 
     version: ClassVar[int] = 2  # version 1 computed small graphs in float32, for float32
-    instead: ClassVar[str] = "'lape'"
+    alternatives: ClassVar[str] = "'lape'"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,9 +99,65 @@ class RandomWalk(NodeEncoding):
         out = torch.zeros(graph.num_nodes, self.length, dtype=self.dtype, device=graph.device)
         # Weights may exceed the range of float32; normalised weights do not, so those are normalised in float64.
         walk = graph.walk("adjacency") if graph.edge_weight is None else _return_walk(graph)
-        for block in blocks(walk, dtype=self.dtype, multiple=4, entries=BLOCK_ELEMENTS):
+        for block in blocks(walk, dtype=self.dtype, multiple=4, entries=POWER_BLOCK_ELEMENTS):
             symmetric = _normalise(block.matrices) if walk.name == "adjacency" else walk.name == "symmetric"
             scatter_rows(out, block, diagonals(block.matrices, symmetric=symmetric))
+        return out
+
+
+@dataclass(frozen=True)
+class RelativeRandomWalk(DenseEncoding):
+    r"""Probability that a random walk from one node is at another after 0, 1, …, ``length`` - 1 steps.
+
+    The relative encoding of GRIT (Ma et al., 2023), [I, W, W², …] with W = D⁻¹A and D the weighted out-degrees. Equal
+    to the pair readout of :meth:`gape.Automaton.shift` on W. Row ``u``, column ``v`` is the walk from ``u`` to ``v``;
+    on directed graphs it follows the edges and ends at a node without outgoing edges. :class:`gape.pyg.AddRRWP` writes
+    what GRIT reads.
+
+    Args:
+        length: number of features K, the first for walks of no step.
+        readout: "pair", all pairs of nodes, or "closed", the diagonal, which is 1 followed by
+            :class:`RandomWalk` of ``length`` - 1 steps.
+        memory: memory limit, in GiB, for the dense powers of one graph and the pairs of all.
+
+    Returns, when called on a graph: :class:`Pairs` of ``[n, n, length]``, or ``[num_nodes, length]`` if closed.
+
+    Example:
+        >>> path = Graph.from_edges([(0, 1), (1, 2)], undirected=True)
+        >>> RelativeRandomWalk(length=3)(path).matrices()[0][0]
+        tensor([[1.0000, 0.0000, 0.5000],
+                [0.0000, 1.0000, 0.0000],
+                [0.0000, 0.0000, 0.5000]])
+    """
+
+    length: int = 21
+    readout: DenseReadout = field(default="pair", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(1, length=self.length)
+
+    @property
+    def channels(self) -> int:
+        return self.length
+
+    @property
+    def matrices(self) -> int:
+        if self.pairwise:
+            return 2 * self.length + 6
+        powers = PowerDiagonals(max(self.length - 1, 1), torch.float64)
+        return powers.baby + powers.giant + 5
+
+    def features(self, part: Graph) -> Iterator[tuple[Block, Tensor]]:
+        # All powers of a block stay in the processor's cache.
+        for block in blocks(part.walk("random_walk"), entries=BLOCK_ELEMENTS // self.length):
+            compute = partial(matrix_powers, length=self.length - 1) if self.pairwise else self._diagonals
+            yield block, compute(block.matrices)
+
+    def _diagonals(self, walk: Tensor) -> Tensor:
+        out = walk.new_ones(*walk.shape[:2], self.length)
+        if self.length > 1:
+            out[..., 1:] = PowerDiagonals(self.length - 1, walk.dtype)(walk)
         return out
 
 

@@ -22,10 +22,9 @@ from gape.encodings.laplacian import Laplacian, Spectrum
 from gape.encodings.magnetic import MagneticLaplacian
 from gape.encodings.mix import Mix, MixScaling
 from gape.encodings.pagerank import PageRank, PageRankPowers
-from gape.encodings.random_walk import RandomWalk
+from gape.encodings.random_walk import RandomWalk, RelativeRandomWalk
 from gape.encodings.resistance import EffectiveResistance
 from gape.encodings.rooted import RootedGAPE
-from gape.encodings.rrwp import RelativeRandomWalk
 from gape.encodings.sequence import CycleSpectrum, PathRandomWalk, SequenceLaplacian, Sinusoidal
 from gape.encodings.shortest_path import ShortestPath
 from gape.encodings.svd import SingularVectors
@@ -77,9 +76,9 @@ REGISTRY: dict[str, tuple[type[Encoding], Mapping[str, Any]]] = {
     "sa-c": (CycleSpectrum, {}),
     "rw-p": (PathRandomWalk, {}),
 }
-#: What to take an encoding of graphs for, in a line.
+#: One-line recommendation per encoding.
 ADVICE = {
-    "gape": "one huge or directed graph; beside features that tell nodes apart",
+    "gape": "one huge or directed graph; with node features or labels that differ",
     "gape-paper": "to repeat the paper",
     "gape-rooted": "molecules, whitened; small graphs that are hard to tell apart",
     "rw": "molecules, whitened: cheaper than gape-rooted",
@@ -87,7 +86,7 @@ ADVICE = {
     "lape": "communities and long distances; mind the signs",
     "sa": "the input of spectral attention",
     "spd": "attention over pairs: distances",
-    "degree": "cheap; beside any other",
+    "degree": "cheap; with any other",
     "ppr": "attention over pairs of directed graphs",
     "pprp": "molecules; needs no scaling",
     "heat": "a smooth rw with few columns",
@@ -99,8 +98,7 @@ ADVICE = {
     "walk-profile": "directed graphs: motifs, nothing to choose",
 }
 
-#: Other names in use for the same encodings. Without training, closed runs of each length apart are those of one state
-#: times a number, which any scaling removes: return probabilities.
+#: Aliases. Untrained, ``gape-closed`` is ``rw`` up to a scale per feature.
 ALIASES: Mapping[str, str] = MappingProxyType({"rwse": "rw", "rwpe": "rw", "lappe": "lape", "gape-closed": "rw"})
 
 
@@ -205,7 +203,7 @@ def _mix(name: str, settings: Mapping[str, Any]) -> Mix:
         if part:
             of_part[part][setting] = value
     scaling = tuple(of_part[part].pop("scaling", "none") for part in names)
-    # Integers are converted when they stand beside the others.
+    # Integer encodings are converted when they are joined with the others.
     parts = [
         make(part, **({"dtype": dtype} if "float32" in _dtypes(_find(part)[0]) else {}), **of_part[part])
         for part in names

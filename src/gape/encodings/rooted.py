@@ -55,7 +55,7 @@ class RootedGAPE(Encoding):
         tensor([True])
     """
 
-    instead: ClassVar[str] = "'lape'"
+    alternatives: ClassVar[str] = "'lape'"
 
     machines: int = 12
     layers: int = 3

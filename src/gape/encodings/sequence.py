@@ -16,7 +16,8 @@ from torch import Tensor
 
 from gape._internal.validation import check_at_least, check_one_of
 from gape.encodings.base import NodeEncoding
-from gape.encodings.laplacian import LaplacianName, stack_spectrum
+from gape.encodings.laplacian import stack_spectrum
+from gape.encodings.laplacian_matrix import LaplacianName
 from gape.graph.graph import Graph
 
 Shape = Literal["path", "cycle"]

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from gape.encodings.base import DenseEncoding, Encoding, compute_blocks
-from gape.encodings.laplacian import Laplacian, LaplacianMatrix
+from gape.encodings.laplacian import Laplacian
+from gape.encodings.laplacian_matrix import LaplacianMatrix
 from gape.encodings.pairs import Pairs
 from gape.graph.batching import Block, blocks
 from gape.graph.graph import Graph
@@ -53,7 +54,7 @@ class LaplacianSpectrum:
 
     @cached_property
     def together(self) -> Tensor:
-        """``[B, n, n]``: whether two nodes are in the same component."""
+        """``[B, n, n]``: True if two nodes are in the same component."""
         return self.component.unsqueeze(2) == self.component.unsqueeze(1)
 
     @cached_property

@@ -31,8 +31,8 @@ _LAYOUT = 1
 MIN_SPEEDUP = 5.0
 # and at least this many seconds.
 MIN_SECONDS = 0.1
-# Optimistic reading speed, in bytes per second: an entry that is not worth caching even at this speed is not written.
-READ_SPEED = 1e9
+# Optimistic reading speed: an entry that is not worth caching even at this speed is not written.
+MAX_READ_BYTES_PER_SECOND = 1e9
 # Age in seconds from which a temporary file counts as left behind by a killed process.
 STALE_SECONDS = 3600.0
 # Names of entries and of their temporary files; other files in the folder are ignored.
@@ -101,7 +101,8 @@ class Store:
         found = encoding.compute(graph)
         seconds = time.perf_counter() - looked_up
         lookup = looked_up - started
-        if self.always or seconds >= max(MIN_SECONDS, MIN_SPEEDUP * (lookup + entry_bytes(found) / READ_SPEED)):
+        fastest_read = lookup + entry_bytes(found) / MAX_READ_BYTES_PER_SECOND
+        if self.always or seconds >= max(MIN_SECONDS, MIN_SPEEDUP * fastest_read):
             try:
                 write_entry(path, found)
                 written = time.perf_counter()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 import scipy.sparse
@@ -13,7 +12,7 @@ from torch import Tensor
 from gape._internal.threads import one_blas_thread
 from gape._internal.validation import check_at_least
 from gape.encodings.base import NodeEncoding
-from gape.graph.batching import blocks, check_memory, scatter_rows
+from gape.graph.batching import blocks, check_memory, isolate, scatter_rows
 from gape.graph.graph import Graph
 from gape.linalg.eigenpairs import canonical_basis, fix_signs
 from gape.linalg.lanczos import sparse_singular_vectors
@@ -58,7 +57,7 @@ class SingularVectors(NodeEncoding):
 
     def parts(self, graph: Graph) -> list[Graph]:
         # Each large graph by itself.
-        return [part for batch in graph.parts for part in _split(batch, self._is_large(batch.sizes))]
+        return [part for batch in graph.parts for part in isolate(batch, self._is_large(batch.sizes))]
 
     def _is_large(self, sizes: Tensor) -> Tensor:
         return (sizes > MAX_DENSE_NODES) & (MAX_SPARSE_SHARE * self.rank <= sizes)
@@ -78,7 +77,7 @@ class SingularVectors(NodeEncoding):
         for block in blocks(graph.walk("adjacency")):
             left, values, right = torch.linalg.svd(block.matrices)
             chosen = _canonical(left, values, self.rank)
-            # Both sides turn alike, so that their products stay.
+            # Rotate U and V together, which keeps U S Vᵀ.
             right = right.mT if chosen is left else right.mT @ (left.mT @ chosen)
             scatter_rows(out, block, self._scaled(chosen, values, right))
         return out
@@ -99,10 +98,3 @@ def _canonical(left: Tensor, values: Tensor, rank: int) -> Tensor:
     basis, falling = left.cpu().numpy(), values.cpu().numpy()
     found = canonical_basis(-falling, basis, falling[:, 0], slice(0, rank))
     return left if found is basis else torch.from_numpy(found).to(left.device)
-
-
-def _split(graph: Graph, alone: Tensor) -> list[Graph]:
-    """Cut a batch so that the graphs marked ``[graphs]`` are by themselves."""
-    marked = alone.nonzero().flatten().tolist()
-    bounds = sorted({0, graph.num_graphs, *marked, *(i + 1 for i in marked)})
-    return [graph] if len(bounds) <= 2 else [graph.slice(first, last) for first, last in pairwise(bounds)]

@@ -117,4 +117,5 @@ def both_ways(graph: Graph) -> Graph:
         edge_weight=None if weight is None else torch.cat([weight, weight]),
         edge_type=torch.arange(2, device=graph.device).repeat_interleave(edges),
         ptr=graph.ptr,
+        _trusted=True,
     )

@@ -26,7 +26,7 @@ class Adjacency:
         ptr: ``[graphs + 1]``, node offsets of the graphs.
         edge_weight: ``[E]``, ones if ``None``.
         known_sorted: whether the edges are known to be sorted by source.
-        scan: what a compiled pass over the edges found, if there was one.
+        scan: facts from a compiled pass over the edges, if there was one.
     """
 
     edge_index: Tensor

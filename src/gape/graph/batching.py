@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_PART_EDGES = 3 << 19
 MAX_PART_NODES = 160_000
 MAX_PART_PAIRS = 1 << 25
-# Padding of tables below this size is never worth a cut.
+# Tables below this size are not cut to reduce padding.
 MIN_TABLE_ELEMENTS = 1 << 20
 # Overhead of one more group, in units of n³ of a dense factorisation.
 GROUP_OVERHEAD = 2_500_000
@@ -176,9 +176,9 @@ def members(ptr: Tensor, segments: Tensor) -> Tensor:
 BLOCK_ELEMENTS = 1 << 17
 # Elements of the dense matrices that are built from the edges at once.
 DENSE_PART_ELEMENTS = 1 << 22
-# From so many elements on, a graph's pairs are written by a copy of their own, otherwise row by row by their places.
+# Graphs of at least so many elements are copied as one slice, others by index_copy.
 MIN_COPIED_ELEMENTS = 1 << 12
-# Parts of a batch that would be one, for threads to share.
+# Minimum number of parts, so that two threads have work.
 MIN_DENSE_PARTS = 2
 
 
@@ -220,7 +220,7 @@ def blocks(
     order = torch.argsort(rounded, stable=True)
     squares = rounded[order].square()
     starts = torch.zeros_like(sizes)
-    starts[order] = squares.cumsum(0) - squares
+    starts[order] = offsets(squares)[:-1]
     # Offset of row u, shifted so that adding the batch-wide number of v gives the position of (u, v).
     rows = starts[adjacency.batch] + adjacency.local * rounded[adjacency.batch] - adjacency.ptr[adjacency.batch]
     flat = torch.zeros(int(squares.sum()), dtype=dtype, device=values.device)
@@ -248,6 +248,20 @@ def dense_parts(graph: Graph) -> list[Graph]:
     ends = torch.searchsorted(squares, torch.arange(1, parts, device=squares.device) * (total / parts))
     bounds = [0, *sorted({int(end) + 1 for end in ends.tolist()} - {graph.num_graphs}), graph.num_graphs]
     return [graph.slice(first, last) for first, last in pairwise(bounds)]
+
+
+def isolate(graph: Graph, alone: Tensor) -> list[Graph]:
+    """Cut a batch so that the graphs marked ``[graphs]`` are by themselves, those between two of them together.
+
+    Example:
+        >>> from gape import Graph
+        >>> batch = Graph.union(Graph.from_edges([], num_nodes=n) for n in (1, 2, 9, 3))
+        >>> [part.sizes.tolist() for part in isolate(batch, batch.sizes > 8)]
+        [[1, 2], [9], [3]]
+    """
+    marked = alone.nonzero().flatten().tolist()
+    bounds = sorted({0, graph.num_graphs, *marked, *(i + 1 for i in marked)})
+    return [graph] if len(bounds) <= 2 else [graph.slice(first, last) for first, last in pairwise(bounds)]
 
 
 def _entries(walk: WalkMatrix, values: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:

@@ -220,7 +220,7 @@ def _from_collated(dataset: Any) -> Graph:
 
 
 def _beyond(index: Tensor, sizes: Tensor, counts: Tensor) -> Tensor:
-    """``[E]``: which edges of collated graphs name a node that their graph does not have."""
+    """``[E]``: True for edges of collated graphs that name a node which their graph does not have."""
     return ((index < 0) | (index >= torch.repeat_interleave(sizes, counts))).any(0)
 
 

@@ -188,12 +188,12 @@ class Graph:
         check_attribute(labelled, "labels")
         object.__setattr__(labelled, "_walks", self._walks)
         object.__setattr__(labelled, "_sorted", self._sorted)
-        self._hand_over(labelled, self.__dict__.get("scan"))
+        self._copy_scan(labelled, self.__dict__.get("scan"))
         return labelled
 
     @staticmethod
-    def _hand_over(graph: Graph, found: Scan | None) -> None:
-        """Tell a graph derived from this one what a scan would find."""
+    def _copy_scan(graph: Graph, found: Scan | None) -> None:
+        """Copy cached scan facts to a derived graph."""
         if found is not None:
             graph.__dict__["scan"] = found
 
@@ -250,7 +250,7 @@ class Graph:
         index = self.edge_index[:, edges] - first if first else self.edge_index[:, edges]
         part = self._take(edges, slice(first, last), index, last - first, self.ptr[start : stop + 1] - first)
         object.__setattr__(part, "_sorted", self.adjacency.source_sorted)
-        self._hand_over(part, None if self.scan is None else self.scan.slice(start, stop))
+        self._copy_scan(part, None if self.scan is None else self.scan.slice(start, stop))
         return part
 
     def nodes_of(self, graphs: Tensor) -> Tensor:

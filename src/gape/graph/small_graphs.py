@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_SINGLE_NODES = 64
 # Kernels keep a graph of at most this size in cache; larger ones gain from products over the whole batch instead.
 MAX_SMALL_NODES = 4096
-# Nodes of a range of graphs that is worth a call, and ranges per thread.
+# Minimum nodes per kernel call; calls per thread.
 MIN_RANGE_NODES, RANGES_PER_THREAD = 8192, 12
 
 # What a kernel returns for an edge that is not within its graph, as in native/small_graphs.h.

@@ -1,11 +1,12 @@
-"""Spectral radius ρ(A) of walk matrices, and walk matrices rescaled to ρ = 1."""
+"""Spectral radius ρ(A) of walk matrices, bounds of it, and walk matrices rescaled to ρ = 1."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from ctypes import c_double, c_int64, c_void_p
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import scipy.sparse
@@ -14,6 +15,7 @@ import scipy.sparse.linalg
 import torch
 from torch import Tensor
 
+from gape.graph.adjacency import Adjacency
 from gape.graph.batching import blocks
 from gape.graph.graph import Graph
 from gape.graph.small_graphs import SmallGraphs, address
@@ -29,8 +31,8 @@ MAX_NODA_STEPS = 100
 # Most steps of the compiled Lanczos process, and the relative residual of the Ritz pair at which it ends.
 MAX_LANCZOS_STEPS = 128
 RITZ_TOLERANCE = 1e-13
-# Weights of compiled Lanczos processes, which square them.
-MODERATE = 1e-100, 1e100
+# Smallest and largest absolute edge weight of compiled Lanczos processes, which square them.
+LANCZOS_WEIGHT_RANGE = 1e-100, 1e100
 # Larger graphs use ARPACK instead of dense eigenvalues.
 MAX_DENSE_RADIUS_NODES = 512
 #: Matrices with ρ ≤ 1 for nonnegative weights: rows or columns sum to 1, or the 2-norm is at most 1 (Schur test).
@@ -95,6 +97,52 @@ def spectral_radius_bounds(walk: WalkMatrix, only: Tensor) -> tuple[Tensor, Tens
     return lower, upper
 
 
+def growth_bounds(push: Callable[[Tensor], Tensor], ones: Tensor, adjacency: Adjacency) -> Iterator[Tensor]:
+    """Yield for t = 1, 2, … the upper bound ‖Fᵗ1‖∞^(1/t) of each graph's ρ(F), ``[graphs]``, of a nonnegative F.
+
+    Infinite where the walk counts Fᵗ1 have overflowed or nearly underflowed.
+
+    Args:
+        push: the operator F.
+        ones: ``[n]`` or ``[n, k]``, the vector 1.
+        adjacency: which nodes belong to which graph.
+
+    Example:
+        >>> path = Graph.from_edges([(0, 1), (1, 2)], undirected=True)
+        >>> bounds = growth_bounds(path.walk().push, torch.ones(3, dtype=torch.float64), path.adjacency)
+        >>> [round(next(bounds).item(), 3) for t in range(3)]
+        [2.0, 1.414, 1.587]
+    """
+    counts = ones
+    for t in count(1):
+        counts = push(counts)
+        largest = adjacency.segment_max(counts if counts.dim() == 1 else counts.real.amax(1))
+        # Rounding adds at most a few units of the last place per edge and step.
+        bound = (largest * (1.0 + 1e-12 * t)) ** (1.0 / t)
+        yield torch.where((largest > 1e-280) & torch.isfinite(largest), bound, torch.inf)
+
+
+def least_growth(walk: WalkMatrix, steps: int) -> Tensor:
+    """Return for A ≥ 0 a lower bound of ρ(A), ``[graphs]``: min (Aᵀy)_v / y_v over a component, for some y > 0.
+
+    Args:
+        walk: without negative entries.
+        steps: of the power iteration that improves y.
+    """
+    inside, component = walk.within_components, walk.components
+    y = torch.ones(walk.num_nodes, dtype=torch.float64, device=walk.ptr.device)
+    best = torch.zeros(int(component.max()) + 1, dtype=torch.float64, device=walk.ptr.device)
+    for _ in range(steps):
+        pushed = inside.push(y)
+        least = torch.full_like(best, torch.inf).scatter_reduce(0, component, pushed / y, "amin")
+        best = torch.maximum(best, least)
+        # A shift keeps periodic components from oscillating, and y positive.
+        y = pushed + y * least[component].clamp(min=1e-300)
+        y = y / torch.zeros_like(best).scatter_reduce(0, component, y, "amax")[component]
+        y = y.clamp(min=1e-200)
+    return walk.adjacency.segment_max(best[component]) * (1.0 - 1e-12)
+
+
 def _own_entries(walk: WalkMatrix) -> tuple[Tensor, Tensor, Tensor]:
     """The entries of a matrix with the same eigenvalues: symmetric, or without those between components."""
     source, target, values = (part.detach() for part in walk.entries())
@@ -151,7 +199,7 @@ def has_moderate_weights(weights: Tensor | None) -> bool:
         return True
     size = weights.detach().abs()
     smallest = torch.where(size > 0, size, 1.0).min()
-    return bool((smallest >= MODERATE[0]) & (size.max() <= MODERATE[1]))
+    return bool((smallest >= LANCZOS_WEIGHT_RANGE[0]) & (size.max() <= LANCZOS_WEIGHT_RANGE[1]))
 
 
 def has_unit_radius(walk: WalkMatrix) -> bool:
@@ -159,16 +207,48 @@ def has_unit_radius(walk: WalkMatrix) -> bool:
     return walk.name in STOCHASTIC and walk.nonnegative and walk.adjacency.symmetric
 
 
+def walk_radius(graph: Graph, matrix: str, *, absolute: bool) -> Tensor:
+    """Return the divisor of each graph's walk matrix A, ``[graphs]``: its spectral radius, or 1 where that is 0.
+
+    Args:
+        graph: the graphs.
+        matrix: the walk matrix by name.
+        absolute: False for ρ(A) itself: the sum over runs of one μ converges if and only if ρ(μ) is below 1, as
+            :class:`gape.encodings.GAPE` uses it. True for ρ(|A|), or 1 for nonnegative stochastic matrices, whose
+            radius is at most 1: an upper bound that also holds for typed and rooted automata, as :class:`gape.nn.GAPE`
+            and rooted runs need it. They differ for weights of both signs, and for stochastic matrices of directed
+            graphs.
+
+    Example:
+        >>> pair = Graph(torch.tensor([[0, 0, 1, 1], [0, 1, 0, 1]]), 2, edge_weight=torch.tensor([1.0, 1.0, 1.0, -1.0]))
+        >>> [round(walk_radius(pair, "adjacency", absolute=absolute).item(), 6) for absolute in (False, True)]
+        [1.414214, 2.0]
+    """
+    known = torch.zeros(graph.num_graphs, dtype=torch.bool, device=graph.device)
+    if absolute:
+        walk = graph.walk(matrix)
+        if (matrix in STOCHASTIC and walk.nonnegative) or graph.num_nodes == 0:
+            return torch.ones(graph.num_graphs, dtype=torch.float64, device=graph.device)
+        if not walk.nonnegative:
+            source, target, values = (part.detach() for part in walk.entries())
+            if matrix in STOCHASTIC:
+                least = torch.ones(graph.num_graphs, dtype=torch.float64, device=graph.device)
+                known = least.scatter_reduce(0, graph.batch[source], values, "amin") >= 0
+            edges = torch.stack([source, target])
+            graph = Graph(edges, graph.num_nodes, edge_weight=values.abs(), ptr=graph.ptr, _trusted=True)
+            matrix = "adjacency"
+    radius = spectral_radii(graph, matrix)
+    return torch.where((radius > 0) & ~known, radius, 1.0)
+
+
 def unit_radius(graph: Graph, matrix: str) -> Graph:
-    """Return the graph whose adjacency is the walk matrix divided by ρ, or by 1 where ρ = 0.
+    """Return the graph whose adjacency is the walk matrix divided by ρ(A), or by 1 where that is 0.
 
     Its weights carry no gradient, since that of ρ would be missing.
     """
     walk = graph.walk(matrix)
-    radius = spectral_radii(graph, matrix)
-    scale = torch.where(radius > 0, 1.0 / torch.where(radius > 0, radius, 1.0), 1.0)
     source, target = walk.adjacency.edge_index
-    factor = scale[walk.adjacency.batch]
+    factor = (1.0 / walk_radius(graph, matrix, absolute=False))[walk.adjacency.batch]
     values = walk.adjacency.weights * walk.sign
     # Multiply left by right first: an edge and its reverse then round alike if the matrix is symmetric.
     if walk.left is not None and walk.right is not None:
@@ -255,33 +335,12 @@ def perron_root(matrix: scipy.sparse.csr_array) -> float:
     )
 
 
-def walk_radius(graph: Graph, matrix: str) -> Tensor:
-    """Return the divisor of each graph's walk matrix, ``[graphs]``: ρ(A), or 1 where ρ is 0 or surely at most 1.
-
-    With negative weights it is ρ(|A|), which bounds typed automata.
-
-    Example:
-        >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
-        >>> walk_radius(ring, "adjacency").round(decimals=9), walk_radius(ring, "random_walk")
-        (tensor([2.], dtype=torch.float64), tensor([1.], dtype=torch.float64))
-    """
-    walk = graph.walk(matrix)
-    ones = torch.ones(graph.num_graphs, dtype=torch.float64, device=graph.device)
-    if (matrix in STOCHASTIC and walk.nonnegative) or graph.num_nodes == 0:
-        return ones
-    known = torch.zeros_like(ones, dtype=torch.bool)
-    if not walk.nonnegative:
-        source, target, values = (part.detach() for part in walk.entries())
-        if matrix in STOCHASTIC:
-            known = ones.scatter_reduce(0, graph.batch[source], values, "amin") >= 0
-        graph = Graph(torch.stack([source, target]), graph.num_nodes, edge_weight=values.abs(), ptr=graph.ptr)
-        matrix = "adjacency"
-    radius = spectral_radii(graph, matrix)
-    return torch.where((radius > 0) & ~known, radius, 1.0)
-
-
 def unit_walk(graph: Graph, matrix: str, radius: Tensor) -> WalkMatrix:
-    """Divide the walk matrix of every graph by its ``radius`` ``[graphs]``; symmetric matrices stay symmetric."""
+    """Divide the walk matrix of every graph by its ``radius`` ``[graphs]``; symmetric matrices stay symmetric.
+
+    Unlike :func:`unit_radius` this takes any divisor, mostly :func:`walk_radius` with ``absolute=True``, and keeps the
+    matrix as a product of vectors and edge weights, in which the edge weights may have gradients.
+    """
     walk = graph.walk(matrix)
     if bool((radius == 1).all()):
         return walk

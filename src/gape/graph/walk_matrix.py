@@ -29,6 +29,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from gape._internal.validation import check_one_of
 from gape._internal.warnings import warn_caller
 from gape.graph.adjacency import Adjacency
 
@@ -38,6 +39,14 @@ MatrixName = Literal["adjacency", "random_walk", "random_walk_in", "symmetric", 
 NAMES: tuple[str, ...] = get_args(MatrixName)
 # Smallest degree whose inverse is finite in float64.
 SMALLEST_DEGREE = 1e-290
+
+
+def needs_edges_only(matrix: str) -> str:
+    """The error of transitions by edge type on a walk matrix with a diagonal."""
+    return (
+        f"transitions by edge type need a walk matrix of edges only, got {matrix!r}, whose diagonal belongs to no "
+        "edge; use 'adjacency', 'random_walk', 'random_walk_in' or 'symmetric'"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +199,7 @@ class WalkMatrix:
 
     @cached_property
     def acyclic_graphs(self) -> Tensor:
-        """``[graphs]``: whether the graph has no cycle: its strong components are single nodes without a loop.
+        """``[graphs]``: True if the graph has no cycle: its strong components are single nodes without a loop.
 
         All ``False`` for undirected unweighted batches, without checking each graph.
         """
@@ -238,8 +247,7 @@ def _scale(x: Tensor, by: Tensor | None) -> Tensor:
 
 def walk_matrix(adjacency: Adjacency, name: str) -> WalkMatrix:
     """Build the walk matrix of that name."""
-    if name not in NAMES:
-        raise ValueError(f"there is no walk matrix {name!r}; choose one of {', '.join(NAMES)}")
+    check_one_of(NAMES, matrix=name)
     if name == "adjacency":
         return WalkMatrix(name, adjacency)
     out_degree, in_degree = adjacency.out_degree, adjacency.in_degree

@@ -64,8 +64,8 @@ def eliminate(edge_index: Array, sizes: Array) -> Elimination:
     All graphs take their t-th step together. Neighbourhoods are sets of bits, n² / 8 bytes per graph of n nodes.
 
     Args:
-        edge_index: ``[2, E]``, edges within graphs that lie behind each other; direction, loops and repeats do not
-            matter.
+        edge_index: ``[2, E]``, edges within graphs, nodes of all graphs concatenated; direction, loops and repeats do
+            not matter.
         sizes: ``[graphs]``, numbers of nodes.
 
     Example:

@@ -31,7 +31,7 @@ LANCZOS_VECTORS = 24
 MAX_RESTARTS = 5000
 # A cheap first run for the lowest eigenvalue. Below this fraction of the largest possible one, Lanczos's method would
 # take thousands of products, and small cuts, which such graphs have, keep the factors of the matrix sparse.
-PROBE_STEPS, SMALL_GAP = 40, 1e-3
+PROBE_STEPS, MIN_PROBED_GAP = 40, 1e-3
 # Detecting a missing eigenvalue needs no accurate vector: the error of a Ritz value is quadratic in that of its vector.
 CHECK_TOLERANCE = 1e-4
 # Eigenvalues that differ by less than this fraction of the largest count as equal.
@@ -66,7 +66,7 @@ def sparse_eigenpairs(
     top = 2.0 * float(laplacian.diagonal().max())
     flipped = scipy.sparse.csr_array(top * scipy.sparse.eye_array(n) - laplacian)
     operator = _Operator(n, lambda x: flipped @ x, project)
-    if top - operator.probe() > SMALL_GAP * top:
+    if top - operator.probe() > MIN_PROBED_GAP * top:
         values, vectors = operator.largest(k, maxiter=MAX_RESTARTS)
         values = top - values
     elif _fills_in(laplacian):
@@ -130,8 +130,8 @@ def _in_own_process(laplacian: scipy.sparse.csr_array, k: int, trivial: Array, c
         if process.returncode != 0:
             reason = errors.strip().splitlines()[-1:] or [f"its process ended with {process.returncode}"]
             raise MemoryError(
-                f"the factorisation of a Laplacian of {len(trivial)} nodes failed: {reason[0]}; it fills in, so more "
-                "memory may help, or another encoding, such as 'gape'"
+                f"the factorisation of a Laplacian of {len(trivial)} nodes failed: {reason[0]}; its factors need "
+                "too much memory (fill-in): take a machine with more, or another encoding, such as 'gape'"
             )
         with np.load(found) as arrays:
             return arrays["values"], arrays["vectors"]

@@ -48,6 +48,22 @@ def power_diagonals(matrix: NDArray[np.floating], length: int, *, symmetric: boo
     return out.T
 
 
+def matrix_powers(matrices: Tensor, length: int) -> Tensor:
+    """Compute I, M, M², …, M^length of ``matrices`` ``[B, n, n]``: ``[B, n, n, length + 1]``, without gradients.
+
+    Each power is contiguous in memory, so a product is written in its place.
+
+    Example:
+        >>> matrix_powers(torch.tensor([[[2.0]]]), 3).flatten().tolist()
+        [1.0, 2.0, 4.0, 8.0]
+    """
+    out = matrices.new_empty(length + 1, *matrices.shape)
+    out[0] = torch.eye(matrices.shape[1], dtype=matrices.dtype, device=matrices.device)
+    for t in range(1, length + 1):
+        torch.bmm(out[t - 1], matrices, out=out[t])
+    return out.movedim(0, -1)
+
+
 class PowerDiagonals:
     """Computes the diagonals of M, M², …, M^length for batches of matrices, in a buffer allocated once.
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gape._internal.validation import check_batch
+from gape.graph.batching import offsets
 from gape.nn.dense_attention import DenseLayout, dense_attention
 from gape.nn.edge_attention import EdgeLayout, edge_attention
 
@@ -108,7 +109,7 @@ class AttentionPattern:
     @cached_property
     def local(self) -> Tensor:
         """``[num_nodes]``, index of each node within its graph."""
-        first = self.sizes.cumsum(0) - self.sizes
+        first = offsets(self.sizes)[:-1]
         return torch.arange(self.num_nodes, device=self.batch.device) - first[self.batch]
 
     @cached_property
@@ -134,7 +135,7 @@ class AttentionPattern:
         # Target v has sizes[batch[v]] sources, the nodes of its graph in order.
         per_target = self.sizes[self.batch]
         target = torch.repeat_interleave(per_target)
-        first_pair = per_target.cumsum(0) - per_target
+        first_pair = offsets(per_target)[:-1]
         first_node = torch.arange(self.num_nodes, device=self.batch.device) - self.local
         rank = torch.arange(len(target), device=target.device) - first_pair[target]
         return torch.stack([first_node[target] + rank, target])

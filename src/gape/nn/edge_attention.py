@@ -23,6 +23,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from gape.graph.batching import offsets
+
 
 @dataclass(frozen=True)
 class HeadBags:
@@ -45,7 +47,7 @@ class HeadBags:
     @classmethod
     def group(cls, node: Tensor, rank: Tensor, degree: Tensor, heads: int) -> "HeadBags":
         """Group the pairs at ``node`` ``[num_pairs]``, in the order of ``rank`` within each node."""
-        first = degree.cumsum(0) - degree
+        first = offsets(degree)[:-1]
         head = torch.arange(heads, device=node.device)
         # Offset of pair number `rank` of node v in head h: the pairs of earlier nodes in all heads, the pairs of v in
         # earlier heads, and the earlier pairs of v in this head.
@@ -83,7 +85,7 @@ class EdgeLayout:
         self.target, self.order = target.sort(stable=True)
         self.source = source[self.order]
         self.in_degree = torch.bincount(target, minlength=num_nodes)
-        self.start = self.in_degree.cumsum(0) - self.in_degree
+        self.start = offsets(self.in_degree)[:-1]
         self.number = torch.arange(len(source), device=source.device)
         self._head_sums: dict[tuple[int, torch.dtype, float], Tensor] = {}
 
@@ -109,7 +111,7 @@ class EdgeLayout:
         degree = torch.bincount(self.source, minlength=self.num_nodes)
         source, order = self.source.sort(stable=True)
         rank = torch.empty_like(order)
-        rank[order] = self.number - (degree.cumsum(0) - degree)[source]
+        rank[order] = self.number - offsets(degree)[source]
         return HeadBags.group(self.source, rank, degree, self.heads)
 
     # Query, key and value of node v, head h, are rows 3·heads·v + {0, heads, 2·heads} + h of the joint table.

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gape._internal.validation import positive, whole_number
+from gape.graph.batching import offsets
 from gape.nn.attention import AttentionPattern
 from gape.nn.feed_forward import WideFeedForward
 from gape.nn.scaling import FeatureScaling, Scaling
@@ -218,7 +219,7 @@ class NodeInput(nn.Module):
             for column in torch.split(self.embedding.weight.detach(), list(categories)):
                 nn.init.xavier_uniform_(column)
         sizes = torch.tensor(categories)
-        self.register_buffer("first", sizes.cumsum(0) - sizes, persistent=False)
+        self.register_buffer("first", offsets(sizes)[:-1], persistent=False)
         self.register_buffer("sizes", sizes, persistent=False)
 
     def forward(self, x: Tensor | None, num_nodes: int | None = None) -> Tensor:

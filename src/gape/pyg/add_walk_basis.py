@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 from torch_geometric.data.datapipes import functional_transform
 
-from gape._internal.validation import whole_number
+from gape._internal.validation import check_one_of, whole_number
 from gape.graph.adjacency import Adjacency
 from gape.graph.graph import Graph
 from gape.graph.walk_matrix import NAMES, MatrixName
@@ -68,8 +68,7 @@ class AddWalkBasis(GraphTransform):
     ) -> None:
         if dtype not in (torch.float32, torch.float64):
             raise ValueError(f"dtype must be torch.float32 or torch.float64, got {dtype}")
-        if matrix not in NAMES:
-            raise ValueError(f"there is no walk matrix {matrix!r}; there are {', '.join(NAMES)}")
+        check_one_of(NAMES, matrix=matrix)
         if vectors is not None:
             whole_number(vectors, "vectors", at_least=0)
         whole_number(returns, "returns", at_least=0)

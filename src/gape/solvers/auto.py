@@ -1,4 +1,4 @@
-"""The choice of a solver."""
+"""Choice of a solver: for an equation by :class:`Auto`, for a basis by :func:`basis_solver`."""
 
 from __future__ import annotations
 
@@ -98,9 +98,12 @@ class Auto(Solver):
             for assignment in picked.assign(some):
                 yield replace(assignment.among(graphs), fallback=fallback, fallback_nodes=self.dense_nodes)
 
-    def compiled(self, equation: Equation, chosen: Tensor | None = None) -> Result | None:
+    def compiled(self, equation: Equation, chosen: Tensor | None = None, *, relative: bool = False) -> Result | None:
         """Apply the rule to each graph alone, as kernels solve each alone."""
-        weights = output(equation)  # one memory for all kernels
+        if relative:
+            # The Krylov space in which the radius is found also solves the equation.
+            return Krylov(self.tolerance or equation.tolerance).compiled(equation, chosen, relative=True)
+        weights = output(equation)  # all kernels write into one tensor
         if weights is not equation.out:
             equation = replace(equation, out=weights)
         fast = self._fast_graphs(equation)
@@ -123,7 +126,7 @@ class Auto(Solver):
         return result
 
     def _compiled_directed(self, equation: Equation, series: Series) -> Result | None:
-        """Add up the runs where they surely converge, soon enough; a Krylov space for the other graphs."""
+        """Series where convergence within the step limit is proven, Krylov elsewhere."""
         bounds = radius_bounds_of(equation)
         summed = series.compiled(equation, bounds=bounds)
         # Sums without cycles are finite; those that the kernel leaves out need substitution along the edges.
@@ -152,19 +155,19 @@ class Auto(Solver):
             return Krylov(tolerance)
         if largest <= MAX_EIGENVECTOR_NODES:
             return Spectral()
-        # Not beyond where all eigenvectors are cheaper (J²n operations against some 4n³).
+        # Cap steps at n/2: beyond (J²n operations), the eigendecomposition (4n³) is cheaper.
         return Krylov(tolerance, min(largest // 2, Krylov.max_steps), give_up=MIN_KRYLOV_STEPS)
 
     @staticmethod
     def direct(equation: Equation) -> Solver:
-        """The solver of rule 5."""
+        """Choose a direct solver (rule 5)."""
         unknowns = int(equation.sizes.max()) * equation.states
         small = equation.states <= MAX_DENSE_SYSTEM_STATES and unknowns <= MAX_DENSE_SYSTEM_UNKNOWNS
         solvers = (Spectral(), Kronecker() if small else Schur())
         return next(solver for solver in solvers if solver.supports(equation))
 
     def _acyclic_subset(self, equation: Equation) -> Tensor | None:
-        """``[graphs]``: which are acyclic, if some but not all are and rule 2 does not take them all."""
+        """``[graphs]``: True if acyclic; ``None`` if all or none are, or if rule 2 takes the whole batch."""
         if equation.adjacency.symmetric or (not equation.typed and self._converges_fast(equation)):
             return None
         acyclic = equation.walk.acyclic_graphs
@@ -175,5 +178,21 @@ class Auto(Solver):
 
     @staticmethod
     def _fast_graphs(equation: Equation) -> Tensor:
-        """``[graphs]``: on which the sum over runs converges fast."""
+        """``[graphs]``: True if the sum over runs converges fast."""
         return equation.transition_radius * equation.walk.norm_bounds <= FAST_RADIUS
+
+
+def basis_solver(graph: Graph, matrix: str, vectors: int, *, complete: bool = False) -> Solver:
+    """Choose the solver whose vectors make a basis of ``graph``.
+
+    Args:
+        graph: the graphs.
+        matrix: the walk matrix by name.
+        vectors: number of Krylov vectors.
+        complete: all eigenvectors, or Schur vectors, instead of ``vectors`` Krylov vectors.
+    """
+    if graph.num_nodes == 0:
+        return Spectral()  # a Krylov space needs a vector to start from
+    if not complete:
+        return Krylov(max_steps=vectors)
+    return Spectral() if graph.walk(matrix).similarity is not None else Schur()

@@ -1,14 +1,15 @@
 """The contract of a solver: frozen settings, ``solve(equation) -> Result``, and class attributes for what it supports.
 
-To add a solver, subclass :class:`Solver` in a file of its own; to have it chosen by itself, add it to
+To add a solver, subclass :class:`Solver` in a file of its own; to have it chosen automatically, add it to
 :mod:`gape.solvers.auto`. No other dispatch goes by the name of a solver.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import torch
@@ -107,7 +108,7 @@ class Result:
         self.solver = [theirs if better else mine for better, theirs, mine in names]
 
     def has_status(self, status: Status) -> Tensor:
-        """``[graphs]``: whether a graph ended with that status."""
+        """``[graphs]``: True if a graph ended with that status."""
         return self.status == code(status)
 
     def status_list(self) -> list[Status]:
@@ -116,7 +117,7 @@ class Result:
 
 
 def per_graph(codes: Tensor, meaning: Mapping[int, T] | Sequence[T]) -> list[T]:
-    """``[meaning[code] for code in codes]``, at once if all are the same, as they mostly are.
+    """Return ``[meaning[code] for code in codes]``; faster if all codes are equal, as they mostly are.
 
     Example:
         >>> per_graph(torch.tensor([1, 1, 1]), "ab"), per_graph(torch.tensor([0, 1]), "ab")
@@ -172,17 +173,27 @@ class Solver(ABC):
     def solve(self, equation: Equation) -> Result:
         """Solve the equation of all graphs together, without gradients."""
 
-    def compiled(self, equation: Equation, chosen: Tensor | None = None) -> Result | None:
+    def compiled(self, equation: Equation, chosen: Tensor | None = None, *, relative: bool = False) -> Result | None:
         """Solve an equation that is :func:`gape.solvers.kernels.supported` by compiled kernels.
 
         The status of graphs that they do not certify, or that are not ``chosen`` (``[graphs]``), is
         ``Status.NOT_CONVERGED``. ``None`` if there is no kernel.
+
+        Args:
+            equation: the equation.
+            chosen: ``[graphs]``, which graphs; all if ``None``.
+            relative: divide the matrix of each graph by its spectral radius first.
         """
         return None
 
+    @classmethod
+    def prepares(cls) -> bool:
+        """True if the solver has a :meth:`projection`."""
+        return cls.projection is not Solver.projection
+
     def projection(self, equation: Equation) -> Projection:
         """Compute vectors of the graphs that serve any automaton with the same labels, for :func:`gape.prepare`."""
-        raise ValueError(f"a basis comes from Krylov, Spectral or Schur, got {self!r}")
+        raise NotImplementedError(f"{self.name} computes no basis")
 
     @property
     def name(self) -> str:
@@ -198,10 +209,10 @@ class Solver(ABC):
         if self.supports(equation):
             return
         if equation.typed and not self.typed:
-            raise ValueError(f"transitions by type need FixedPoint, Kronecker or Auto, got {self!r}")
+            raise ValueError(f"transitions by type need {solver_names(lambda kind: kind.typed)}, got {self!r}")
         raise ValueError(
             f"{self.name} needs a symmetric walk matrix, and {equation.walk.name!r} of this directed graph is not; "
-            "use Krylov, Schur or Auto, or add the reverse edges"
+            f"use {solver_names(lambda kind: not kind.needs_symmetry)}, or add the reverse edges"
         )
 
     def assign(self, equation: Equation) -> Iterator[Assignment]:
@@ -213,3 +224,16 @@ class Solver(ABC):
         for graphs in groups:
             for assignment in self.assign(equation.select(graphs)):
                 yield assignment.among(graphs)
+
+
+def solver_names(supports: Callable[[type[Solver]], bool]) -> str:
+    """Name the solvers of the library of which ``supports`` is true, for error messages.
+
+    Example:
+        >>> solver_names(lambda kind: kind.typed)
+        'Auto, FixedPoint or Kronecker'
+    """
+    public = vars(import_module("gape.solvers")).values()
+    kinds = [kind for kind in public if isinstance(kind, type) and issubclass(kind, Solver)]
+    *others, last = sorted(kind.__name__ for kind in kinds if kind is not Solver and supports(kind))
+    return f"{', '.join(others)} or {last}"

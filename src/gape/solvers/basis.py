@@ -1,4 +1,4 @@
-"""Bases: what a solve needs of the graphs alone, computed once by :func:`gape.prepare` and used for any automaton."""
+"""Bases: the part of a solve that depends on the graphs only, computed once by :func:`gape.prepare`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from gape.graph.spectral_radius import unit_walk, walk_radius
 from gape.graph.walk_matrix import WalkMatrix
 from gape.linalg.integers import digest_edges
 from gape.linalg.powers import PowerDiagonals
-from gape.solvers.base import Solver
+from gape.solvers.auto import basis_solver
+from gape.solvers.base import Solver, solver_names
 from gape.solvers.equation import Equation, check_fit
-from gape.solvers.krylov import Krylov
 from gape.solvers.projection import Projection
-from gape.solvers.schur import Schur
-from gape.solvers.spectral import Spectral
+
+# Krylov vectors of a basis if no solver is given: exact for graphs of at most so many nodes.
+DEFAULT_VECTORS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,11 +223,10 @@ def prepare(
         2.0
     """
     graph = as_graph(graph)
-    solver = Krylov(max_steps=32) if solver is None else solver
-    if not isinstance(solver, Solver):
-        raise ValueError(f"a basis comes from Krylov, Spectral or Schur, got {solver!r}")
-    if graph.num_nodes == 0 and isinstance(solver, Krylov):
-        solver = Spectral()  # a Krylov space needs a vector to start from
+    if solver is not None and not (isinstance(solver, Solver) and solver.prepares()):
+        raise ValueError(f"a basis comes from {solver_names(lambda kind: kind.prepares())}, got {solver!r}")
+    if solver is None or graph.num_nodes == 0:
+        solver = basis_solver(graph, matrix, DEFAULT_VECTORS)
     if labels is None:
         labels = 1 if graph.labels is None or not graph.labels.numel() else int(graph.labels.max()) + 1
     probe = Automaton(torch.ones(1, labels, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64))
@@ -236,7 +236,7 @@ def prepare(
         equations = [Equation.of(probe, part, matrix) for part in graph.parts]
         radius = None
         if unit_radius:
-            radius = walk_radius(graph, matrix)
+            radius = walk_radius(graph, matrix, absolute=True)
             each = torch.split(radius, [part.num_graphs for part in graph.parts])
             equations = [
                 replace(equation, walk=unit_walk(part, matrix, own), graph=None)
@@ -266,7 +266,7 @@ def prepare_layer(
     """
     check_at_least(0, vectors=0 if vectors is None else vectors, returns=returns)
     if vectors == 0:
-        radius, parts = walk_radius(graph, matrix), []
+        radius, parts = walk_radius(graph, matrix, absolute=True), []
     else:
         each = [_prepare_part(part, matrix, vectors, complete) for part in graph.parts]
         radius = torch.cat([part.unit_radius for part in each if part.unit_radius is not None])
@@ -276,10 +276,7 @@ def prepare_layer(
 
 
 def _prepare_part(part: Graph, matrix: str, vectors: int | None, complete: bool) -> Basis:
-    if not complete:
-        solver: Solver = Krylov(max_steps=vectors or max(1, int(part.sizes.max())))
-    else:
-        solver = Spectral() if part.num_nodes == 0 or part.walk(matrix).similarity is not None else Schur()
+    solver = basis_solver(part, matrix, vectors or max(1, int(part.sizes.max())), complete=complete)
     return prepare(part, solver=solver, matrix=matrix, labels=1, unit_radius=True)
 
 

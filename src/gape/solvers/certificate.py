@@ -5,14 +5,14 @@ Also the proofs behind them: bounds of ρ(μ)ρ(A), the sum over runs may stop, 
 
 from __future__ import annotations
 
+from itertools import islice
 from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from gape.graph.spectral_radius import MAX_DENSE_RADIUS_NODES, spectral_radius_bounds
-from gape.graph.walk_matrix import WalkMatrix
+from gape.graph.spectral_radius import MAX_DENSE_RADIUS_NODES, growth_bounds, least_growth, spectral_radius_bounds
 from gape.solvers.equation import Equation
 from gape.solvers.solution import Status
 
@@ -28,13 +28,13 @@ MIN_ROUNDING_RESIDUAL = 1e-10
 SINGULAR_GAP = 1e-10
 # The relative residual asked of solvers that do not iterate.
 DIRECT_TOLERANCE = 1e-10
-# Products with A that cost less than all of its eigenvalues; and those that larger graphs are worth.
+# Most products with A spent on walk-count bounds, for graphs with and without a dense fallback.
 MAX_PUSHES, MAX_SPARSE_PUSHES = 32, 256
 
 # Results hold a status as its index in STATUSES, and uniqueness as one of three numbers.
 STATUSES = tuple(Status)
 UNKNOWN, NO, YES = -1, 0, 1
-# From the best known to the least known.
+# Kinds of ``spectral_radius``, most to least reliable.
 RADIUS_KINDS = ("exact", "bound", "estimate")
 
 
@@ -59,7 +59,7 @@ def lost_rows(weights: Tensor) -> Tensor | None:
 
 
 def overflowing(weights: Tensor, rows: Tensor) -> Tensor | None:
-    """``[graphs]``: whether weights exceed the range of their dtype; ``None`` if none does.
+    """``[graphs]``: True if weights exceed the range of their dtype; ``None`` if none does.
 
     Args:
         weights: all graphs' weights, row by row.
@@ -85,7 +85,7 @@ class RadiusBounds(NamedTuple):
 
     @property
     def converges(self) -> Tensor:
-        """``[graphs]``: YES if the runs surely sum up, NO if they surely do not, UNKNOWN closer to 1 than 1e-10."""
+        """``[graphs]``: YES if the sum over runs provably converges, NO if it provably diverges, else UNKNOWN."""
         known = torch.where(self.lower > 1.0 + SINGULAR_GAP, NO, UNKNOWN)
         return torch.where(below_one(self.upper), YES, known)
 
@@ -96,13 +96,13 @@ class RadiusBounds(NamedTuple):
         return "exact" if bool(tight.all()) else "estimate"
 
     def clamp(self, estimate: Tensor) -> Tensor:
-        """An estimate, moved between the bounds."""
+        """Clamp an estimate to the bounds."""
         return torch.minimum(torch.maximum(estimate, self.lower), self.upper)
 
     def regular(self, separation: Tensor, dimension: int) -> Tensor:
-        """``[graphs]``: YES if the equation surely is regular, otherwise UNKNOWN.
+        """``[graphs]``: YES if the equation is provably regular, otherwise UNKNOWN.
 
-        Eigenvalues that are not known well do not tell a small gap from none.
+        Inaccurate eigenvalues cannot prove that a small separation is not zero.
 
         Args:
             separation: ``[graphs]``, min |1 - λδ| over all computed eigenvalues λ of μ and δ of A.
@@ -141,7 +141,7 @@ def judge(
     solved = (residual <= tolerance) | (exhausted & (residual <= enough))
     failed = torch.where(exhausted, code(Status.SINGULAR), code(Status.NOT_CONVERGED))
     if rounding is not None and regular is not None:
-        # A residual that is small by chance says no more than rounding lets it.
+        # A residual below the rounding bound may be small by cancellation.
         explained = ((regular & exhausted) | solved) & (residual <= 64.0 * rounding)
         failed = torch.where(explained, code(Status.ILL_CONDITIONED), failed)
         solved &= ~(rounding > MAX_ROUNDING_RESIDUAL)
@@ -160,18 +160,18 @@ def with_rounding(residual: Tensor, rounding: Tensor) -> Tensor:
 
 
 def dense_radius_bounds(equation: Equation) -> RadiusBounds:
-    """Bounds of ρ(μ)ρ(A) by dense eigenvalue problems; for graphs of more than 512 nodes by norms and growth."""
+    """Bound ρ(μ)ρ(A) by dense eigenvalue problems; for graphs of more than 512 nodes by norms and growth."""
     low, high = equation.transition_bounds
     lower, upper = spectral_radius_bounds(equation.walk, torch.ones_like(equation.sizes, dtype=torch.bool))
     large = equation.sizes > MAX_DENSE_RADIUS_NODES
     if equation.walk.nonnegative and bool(large.any()):
-        lower = torch.where(large, torch.maximum(lower, _least_growth(equation.walk)), lower)
+        lower = torch.where(large, torch.maximum(lower, least_growth(equation.walk, MAX_PUSHES)), lower)
     norms = equation.walk.norm_bounds * (1.0 + 1e-14)
     return RadiusBounds(low * lower, high * torch.minimum(upper, norms))
 
 
 def symmetric_radius_bounds(equation: Equation, radius: Tensor, dimension: int) -> RadiusBounds:
-    """Bounds of ρ(μ)ρ(A) from ``radius`` ``[graphs]``: ρ(A) as computed from all eigenvalues of symmetric matrices.
+    """Bound ρ(μ)ρ(A) by ``radius`` ``[graphs]``: ρ(A) as computed from all eigenvalues of symmetric matrices.
 
     Args:
         dimension: number of rows of the largest matrix.
@@ -187,7 +187,7 @@ def symmetric_error(dimension: int) -> float:
 
 
 def radius_bounds_of(equation: Equation, lower: Tensor | None = None, positive: Tensor | None = None) -> RadiusBounds:
-    """Bounds of ρ(μ)ρ(A), as good as it takes to tell whether it is below 1.
+    """Bound ρ(μ)ρ(A), each graph until it is decided whether that is below 1.
 
     In turn, for graphs that are not decided yet: a norm of A; no cycle, in the graph or the transitions; for a
     ``positive`` vector y ``[n]``, max (|A|ᵀy)_v / y_v (Collatz, 1942); weighted walk counts, which bound ρ from above;
@@ -218,7 +218,7 @@ def radius_bounds_of(equation: Equation, lower: Tensor | None = None, positive: 
     if bool(undecided().any()):
         bounds = improve(_walk_count_bound(equation, undecided()))
     if walk.nonnegative and bool(undecided().any()):
-        bounds = RadiusBounds(torch.maximum(bounds.lower, low * _least_growth(walk)), bounds.upper)
+        bounds = RadiusBounds(torch.maximum(bounds.lower, low * least_growth(walk, MAX_PUSHES)), bounds.upper)
     small = walk.adjacency.sizes <= MAX_DENSE_RADIUS_NODES
     if bool((undecided() & small).any()):
         below, above = spectral_radius_bounds(walk, undecided() & small)
@@ -229,45 +229,23 @@ def radius_bounds_of(equation: Equation, lower: Tensor | None = None, positive: 
 def _walk_count_bound(equation: Equation, asked: Tensor) -> Tensor:
     """``[graphs]``: a bound of ρ(μ)ρ(A) from the largest count of t-step walks to the power 1/t, until below 1."""
     walk, high = equation.walk.absolute, equation.transition_bounds[1]
-    large = bool((equation.sizes[asked] > MAX_DENSE_RADIUS_NODES).any())
-    counts = torch.ones(walk.num_nodes, dtype=torch.float64, device=walk.ptr.device)
+    large = equation.sizes > MAX_DENSE_RADIUS_NODES
+    ones = torch.ones(walk.num_nodes, dtype=torch.float64, device=walk.ptr.device)
     best = torch.full((equation.num_graphs,), torch.inf, dtype=torch.float64, device=walk.ptr.device)
-    for t in range(1, (MAX_SPARSE_PUSHES if large else MAX_PUSHES) + 1):
-        counts = walk.push(counts) * high
-        largest = walk.adjacency.segment_max(counts)
-        # Rounding adds at most a few units of the last place per edge and step.
-        found = (largest * (1.0 + 1e-12 * t)) ** (1.0 / t)
-        # A count that has nearly underflowed bounds nothing.
-        found = torch.where((largest > 1e-280) & torch.isfinite(largest), found, torch.inf)
-        if t <= MAX_PUSHES:
-            best = torch.minimum(best, found)
-        else:  # more steps for large graphs only, so that a graph gets the same bound in any batch
-            best = torch.where(equation.sizes > MAX_DENSE_RADIUS_NODES, torch.minimum(best, found), best)
+    steps = MAX_SPARSE_PUSHES if bool(large[asked].any()) else MAX_PUSHES
+    bounds = growth_bounds(lambda counts: walk.push(counts) * high, ones, walk.adjacency)
+    for t, bound in enumerate(islice(bounds, steps), start=1):
+        # More steps for large graphs only, so that a graph gets the same bound in any batch.
+        best = torch.where(large | (t <= MAX_PUSHES), torch.minimum(best, bound), best)
         if bool((below_one(best) | ~asked).all()):
             break
     return best
 
 
-def _least_growth(walk: WalkMatrix) -> Tensor:
-    """``[graphs]``: for A ≥ 0, a lower bound of ρ(A): min (Aᵀy)_v / y_v over a component, for some y > 0."""
-    inside, component = walk.within_components, walk.components
-    y = torch.ones(walk.num_nodes, dtype=torch.float64, device=walk.ptr.device)
-    best = torch.zeros(int(component.max()) + 1, dtype=torch.float64, device=walk.ptr.device)
-    for _ in range(MAX_PUSHES):
-        pushed = inside.push(y)
-        least = torch.full_like(best, torch.inf).scatter_reduce(0, component, pushed / y, "amin")
-        best = torch.maximum(best, least)
-        # A shift keeps periodic components from oscillating, and y positive.
-        y = pushed + y * least[component].clamp(min=1e-300)
-        y = y / torch.zeros_like(best).scatter_reduce(0, component, y, "amax")[component]
-        y = y.clamp(min=1e-200)
-    return walk.adjacency.segment_max(best[component]) * (1.0 - 1e-12)
-
-
 def contracting_power(matrix: Tensor, most: int) -> int | None:
     """Find a power of two p ≤ ``most`` with ‖matrixᵖ‖₂ ≤ ½; ``None`` if there is none.
 
-    One small term of a sum says nothing about the next; p small terms in a row are followed by small ones only. The
+    One small term of a sum does not bound the next; after p consecutive small terms all later ones are small. The
     rounding errors of the powers are included.
 
     Example:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from gape.graph.batching import Block, symmetrised
+from gape.linalg.radius_bounds import EPSILON
 from gape.solvers.base import Result
 from gape.solvers.certificate import (
     MAX_CONSISTENT_RESIDUAL,
@@ -40,7 +41,7 @@ from gape.solvers.singular import MAX_DENSE_UNKNOWNS
 from gape.solvers.solution import OnSingular, Status
 
 # Complex numbers of the triangular systems solved together.
-BLOCK_ELEMENTS = 1 << 22
+MAX_TRIANGULAR_ELEMENTS = 1 << 22
 
 
 class BlockCertificate:
@@ -63,7 +64,7 @@ class BlockCertificate:
         numbers = torch.zeros(4, graphs, dtype=torch.float64, device=device)
         self.radius, self.graph_radius, self.gap, self.rounding = numbers
         self.error_bound = torch.full_like(self.radius, torch.nan)
-        # The dense system was regular, in spite of what eigenvalues said; or it was too ill-conditioned to tell.
+        # Dense check: proved regular / could not decide.
         self.regular = torch.zeros(graphs, dtype=torch.bool, device=device)
         self.unknown = torch.zeros_like(self.regular)
         self.separation = torch.ones(graphs, dtype=torch.float64, device=device)
@@ -71,7 +72,7 @@ class BlockCertificate:
 
     @property
     def singular(self) -> Tensor:
-        """``[graphs]``: whether the equation is singular, or may be."""
+        """``[graphs]``: True if the equation is singular, or may be."""
         return torch.logical_and(self.separation <= SINGULAR_GAP, ~self.regular) | self.suspect
 
     def _radius_bounds(self, summed: bool) -> RadiusBounds:
@@ -89,7 +90,7 @@ class BlockCertificate:
 
     def add_rounding(self, graphs: Tensor, size: Tensor, norm: Tensor | float) -> None:
         """Add the rounding error of weights of relative norm ``size`` under an operator of norm ``norm``."""
-        self.rounding[graphs] = 2.0**-52 * (1.0 + norm) * size
+        self.rounding[graphs] = EPSILON * (1.0 + norm) * size
 
     def result(self, weights: Tensor, rows: Tensor, *, summed: bool) -> Result:
         """The result with the rounded ``weights``, ``rows[i]`` of them of graph i.
@@ -109,12 +110,12 @@ class BlockCertificate:
         # A small error bound outweighs a large residual.
         exact = (status == code(Status.ILL_CONDITIONED)) & (self.error_bound <= MAX_ROUNDING_RESIDUAL)
         status = torch.where(exact, run_status(bounds.converges), status)
-        # Graphs too large for the dense system that would tell.
+        # Suspects too large for the dense check stay ill-conditioned.
         status[self.suspect] = code(Status.ILL_CONDITIONED)
         self.error_bound[self.suspect] = torch.inf
-        lost = overflowing(weights, rows)
-        if lost is not None:
-            status[lost] = code(Status.OVERFLOW)
+        overflowed = overflowing(weights, rows)
+        if overflowed is not None:
+            status[overflowed] = code(Status.OVERFLOW)
         unique = bounds.regular(self.separation, self.steps)
         singular, known = (self.separation <= SINGULAR_GAP) & ~self.regular, ~(self.unknown | self.suspect)
         result = Result(
@@ -151,7 +152,7 @@ class DenseRuns:
         n, k = int(self.equation.sizes.max()), self.equation.states
         if self.walk.similarity is not None:
             return 8 * n**2 * (5 * k + 6 if pairs else 10)
-        return 8 * n**2 * (14 + (3 * k // 2 if pairs else 0)) + 4 * 16 * min(BLOCK_ELEMENTS, n**2 * k)
+        return 8 * n**2 * (14 + (3 * k // 2 if pairs else 0)) + 4 * 16 * min(MAX_TRIANGULAR_ELEMENTS, n**2 * k)
 
     def closed(self, block: Block) -> Tensor:
         """``[B, n, k]``: runs of each node back to itself."""
@@ -191,7 +192,7 @@ class DenseRuns:
         return vectors, self._solve_by_label(block, theta, vectors)
 
     def _solve_by_label(self, block: Block, theta: Tensor, vectors: Tensor) -> Iterator[tuple[Tensor | float, Tensor]]:
-        mu, labels, gaps = self.equation.transition, self._labels(block), pole_gaps(theta, self.form)
+        mu, labels, gaps = self.equation.transition, self.equation.labels_of(block.nodes), pole_gaps(theta, self.form)
         gap, total, size = theta.new_zeros(3, len(theta))
         for label in [0] if labels is None else torch.unique(labels).tolist():
             rhs = self.equation.initial[:, label]
@@ -247,7 +248,7 @@ class DenseRuns:
                 yield i, vectors, sources, columns
             norm = self.equation.transition_norm * float(torch.linalg.matrix_norm(matrix))
             certificate.add_rounding(graph, (size[0] / size[1].clamp(min=1e-300)).sqrt(), norm)
-            # Of weights this large rounding may have left nothing: the dense system decides.
+            # Rounding errors may exceed weights this large: the dense check decides.
             certificate.suspect[graph] = certificate.rounding[graph] > MAX_ROUNDING_RESIDUAL
 
     # ------------------------------------------------------------------ singular graphs
@@ -275,7 +276,7 @@ class DenseRuns:
                 block.matrices[i], self.equation.transition, initial, component, contracts
             )
             certificate.suspect[graph] = False
-            # Of a regular equation all that is left is rounding.
+            # The residual of a regular system is rounding error.
             certificate.rounding[graph], certificate.gap[graph] = (residual, 0.0) if regular else (0.0, residual)
             certificate.regular[graph], certificate.unknown[graph] = regular, unique == UNKNOWN
             if not regular:
@@ -284,12 +285,9 @@ class DenseRuns:
                 certificate.error_bound[graph] = bound
             yield i, runs
 
-    def _labels(self, block: Block) -> Tensor | None:
-        return None if self.equation.labels is None else self.equation.labels[block.nodes]
-
     def _initial(self, block: Block, i: int) -> Tensor:
         """``[n, k]``: the weights with which runs begin at each node of a graph."""
-        labels = self._labels(block)
+        labels = self.equation.labels_of(block.nodes)
         return self.equation.initial.T[torch.zeros_like(block.nodes[i]) if labels is None else labels[i]]
 
 
@@ -306,7 +304,7 @@ def _runs_from_each(
     n, k = initial.shape
     turned = initial.to(torch.complex128) @ form.vectors
     eye = torch.eye(n, dtype=torch.complex128, device=upper.device)
-    step = max(1, BLOCK_ELEMENTS // (n * k))
+    step = max(1, MAX_TRIANGULAR_ELEMENTS // (n * k))
     for first in range(0, n, step):
         sources = torch.arange(first, min(n, first + step), device=upper.device)
         start = vectors[sources].conj().T
@@ -343,8 +341,8 @@ def _least_squares_runs(
     size = torch.linalg.matrix_norm(rhs).clamp(min=1e-300)
     relative = torch.linalg.matrix_norm(found - operator @ found - rhs) / size
     if regular:
-        lost = 2.0**-52 * (1.0 + torch.linalg.matrix_norm(operator)) * torch.linalg.matrix_norm(found)
-        relative = with_rounding(relative, lost / size)
+        rounding = EPSILON * (1.0 + torch.linalg.matrix_norm(operator)) * torch.linalg.matrix_norm(found)
+        relative = with_rounding(relative, rounding / size)
     bound = dense_error_bound(operator, rhs, found) if regular and n * k <= MAX_INVERSE_UNKNOWNS else torch.inf
     return found.reshape(n, k, n).permute(2, 0, 1), relative, regular, unique, bound
 

@@ -21,8 +21,8 @@ from gape._internal.validation import as_tensor, check_finite
 from gape.automaton import Automaton
 from gape.graph.adjacency import Adjacency
 from gape.graph.graph import Graph
-from gape.graph.walk_matrix import WalkMatrix
-from gape.linalg.radius_bounds import balanced, radius_bounds, split_components
+from gape.graph.walk_matrix import WalkMatrix, needs_edges_only
+from gape.linalg.radius_bounds import EPSILON, balanced, radius_bounds, split_components
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +133,10 @@ class Equation:
     def nodes(self, i: int) -> slice:
         """The nodes of graph ``i``."""
         return slice(int(self.walk.ptr[i]), int(self.walk.ptr[i + 1]))
+
+    def labels_of(self, nodes: Tensor) -> Tensor | None:
+        """The labels of some nodes, the last one's for padding (-1); ``None`` if there is only one label."""
+        return None if self.labels is None else self.labels[nodes]
 
     def nodes_of(self, graphs: Tensor) -> Tensor:
         """The nodes of some of the graphs, in order."""
@@ -263,7 +267,7 @@ class Equation:
 
     @property
     def reliable_poles(self) -> bool:
-        """True if rounding moves the eigenvalues of μ by less than what tells a singular equation."""
+        """True if the eigenvalues of μ are accurate to ``SINGULAR_GAP``, 1e-10."""
         upper = self.transition_bounds[1]
         return upper - self.transition_radius <= 1e-10 * max(1.0, upper)
 
@@ -292,7 +296,7 @@ class Equation:
 
     @property
     def finite_runs(self) -> Tensor:
-        """``[graphs]``: whether the runs end after finitely many steps, by the graph or by the transitions."""
+        """``[graphs]``: True if the runs end after finitely many steps, by the graph or by the transitions."""
         return self.walk.acyclic_graphs | self.nilpotent
 
     def norms(self, x: Tensor) -> Tensor:
@@ -315,13 +319,13 @@ class Equation:
 
     def rounding(self, size: Tensor, graph_norm: Tensor) -> Tensor:
         """The relative residual that float64 alone costs a solution of norm ``size``, all ``[graphs]``."""
-        return self.relative(2.0**-52 * (1.0 + self.transition_norm * graph_norm) * size)
+        return self.relative(EPSILON * (1.0 + self.transition_norm * graph_norm) * size)
 
     def rounding_of(self, x: Tensor) -> Tensor:
-        """The same entry by entry of ``x``: less on graphs with hubs, for another product over the edges."""
+        """Entrywise rounding bound of ``x``; tighter than :meth:`rounding` on hubs, for one more product."""
         absolute, size = self.absolute, x.abs()
         moved = absolute.apply(size.to(absolute.transition.dtype)) + size + self.rhs.abs()
-        return self.relative(2.0**-52 * self.norms(moved))
+        return self.relative(EPSILON * self.norms(moved))
 
     # ------------------------------------------------------------------ the operator F and its adjoint
 
@@ -362,10 +366,7 @@ class Equation:
         """One walk matrix per edge type, with the degrees of the whole graph."""
         assert self.edge_type is not None
         if self.walk.diagonal is not None:
-            raise ValueError(
-                f"transitions by edge type need a walk matrix of edges only, got {self.walk.name!r}, whose diagonal "
-                "belongs to no edge; use 'adjacency', 'random_walk', 'random_walk_in' or 'symmetric'"
-            )
+            raise ValueError(needs_edges_only(self.walk.name))
         whole = self.adjacency
         walks = []
         for kind in range(len(self.transition)):

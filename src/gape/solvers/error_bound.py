@@ -12,13 +12,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gape.linalg.radius_bounds import EPSILON
 from gape.solvers.base import Result
 from gape.solvers.certificate import MAX_ROUNDING_RESIDUAL, run_status
 from gape.solvers.equation import Equation
 from gape.solvers.kronecker import operator_matrices, operator_radius_bounds
 from gape.solvers.solution import Status
 
-EPSILON = 2.0**-52
 # Graphs with more unknowns (nodes × states) do without the dense inverse.
 MAX_INVERSE_UNKNOWNS = 1024
 # Products with |F| after which no bound is expected any more.
@@ -80,7 +80,7 @@ def _sparse_error_bound(equation: Equation, x: Tensor) -> float:
 
 
 def _accumulate(operator: Equation, left: Tensor, steps: int) -> Tensor:
-    """A bound of Σ_s Fˢ ``left`` for an operator and ``left`` that are not negative; infinite if none is found."""
+    """Bound Σ_s Fˢ ``left`` for an operator and ``left`` that are not negative; infinite if none is found."""
     total = left
     for _ in range(steps):
         grown = left + operator.apply(total.to(operator.transition.dtype)).real
@@ -92,7 +92,7 @@ def _accumulate(operator: Equation, left: Tensor, steps: int) -> Tensor:
 
 
 def _ratio(error: Tensor, x: Tensor) -> float:
-    """‖E‖ / ‖X‖ without over- or underflow."""
+    """Compute ‖E‖ / ‖X‖ without over- or underflow."""
     peak = x.abs().amax()
     if not float(peak) > 0:
         return 0.0 if not float(error.amax()) > 0 else float("inf")

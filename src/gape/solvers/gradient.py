@@ -88,15 +88,15 @@ def stein_solve(
 def attach_gradients(equation: Equation, result: Result) -> Tensor:
     """Return the weights of ``result``, attached to the tensors of ``equation`` that require gradients."""
     singular = (result.unique == NO).nonzero().flatten()
-    basis, known = result.projection, result.coordinates
-    # A basis is for fixed edge weights and for the right-hand side of labels.
-    if basis is not None and known is not None and not equation.learns_edges and equation.given_rhs is None:
-        if not basis.orthogonal:
+    projection, known = result.projection, result.coordinates
+    # A projection is for fixed edge weights and for the right-hand side of labels.
+    if projection is not None and known is not None and not equation.learns_edges and equation.given_rhs is None:
+        if not projection.orthogonal:
             known = known.reshape(equation.num_graphs, -1).index_fill(0, singular, 0.0).reshape(known.shape)
-        rhs = basis.project(equation.initial)
-        y = stein_solve(equation.transition, rhs, None, BasisSystem(basis), known=known)
-        x = basis.expand(y, real=not equation.initial.is_complex())
-        if basis.orthogonal:
+        rhs = projection.project(equation.initial)
+        y = stein_solve(equation.transition, rhs, None, BasisSystem(projection), known=known)
+        x = projection.expand(y, real=not equation.initial.is_complex())
+        if projection.orthogonal:
             return x
     else:
         x = _attach_on_edges(equation, EdgeSystem(equation.detached), result.weights)
@@ -117,21 +117,21 @@ def _attach_on_edges(equation: Equation, system: EdgeSystem, known: Tensor) -> T
 class BasisSystem:
     """Y = H Y μ + S in the coordinates of a basis, which has no gradient itself."""
 
-    basis: Projection
+    projection: Projection
 
     def _h(self, y: Tensor, adjoint: bool) -> Tensor:
-        h = self.basis.h.flatten(0, 1)
-        if self.basis.form == "diagonal":
+        h = self.projection.h.flatten(0, 1)
+        if self.projection.form == "diagonal":
             return h.unsqueeze(-1) * y
         h = h.mH if adjoint else h
         return h.to(torch.promote_types(h.dtype, y.dtype)) @ y.to(torch.promote_types(h.dtype, y.dtype))
 
     def solve(self, transition: Tensor, rhs: Tensor, adjoint: bool) -> Tensor:
-        basis = self.basis
-        if adjoint and basis.form != "diagonal":
+        projection = self.projection
+        if adjoint and projection.form != "diagonal":
             # The transpose is lower triangular: solve it as a general matrix.
-            basis = replace(basis, h=basis.h.mH, form="dense")
-        return basis.solve_coordinates(transition, SchurForm.of(transition), rhs)[0]
+            projection = replace(projection, h=projection.h.mH, form="dense")
+        return projection.solve_coordinates(transition, SchurForm.of(transition), rhs)[0]
 
     def gradients(
         self, transition: Tensor, x: Tensor, z: Tensor, values: Tensor | None, adjoint: bool
@@ -236,12 +236,13 @@ def _outer(left: Tensor, right: Tensor, labels: Tensor | None, like: Tensor) -> 
 def _dense_solve(equation: Equation, rhs: Tensor, adjoint: bool) -> Tensor:
     """Solve by a complete basis of the walk matrix: any right-hand side, any regular equation."""
     symmetric = equation.walk.symmetric
-    basis = Spectral().projection(equation) if symmetric else Schur().projection(equation)
-    padded = basis.padding.pad(rhs).unsqueeze(1).to(basis.vectors.dtype if not rhs.is_complex() else rhs.dtype)
-    coordinates = (basis.vectors.conj().to(padded.dtype) @ padded).flatten(0, 1)
-    system = BasisSystem(basis)
+    projection = Spectral().projection(equation) if symmetric else Schur().projection(equation)
+    dtype = rhs.dtype if rhs.is_complex() else projection.vectors.dtype
+    padded = projection.padding.pad(rhs).unsqueeze(1).to(dtype)
+    coordinates = (projection.vectors.conj().to(padded.dtype) @ padded).flatten(0, 1)
+    system = BasisSystem(projection)
     y = system.solve(equation.transition.mH if adjoint else equation.transition, coordinates, adjoint)
-    return basis.expand(y, real=not rhs.is_complex() and not equation.transition.is_complex())
+    return projection.expand(y, real=not rhs.is_complex() and not equation.transition.is_complex())
 
 
 class Propagate(torch.autograd.Function):

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import positive
-from gape.linalg.radius_bounds import radius_bounds
+from gape.graph.spectral_radius import growth_bounds
+from gape.linalg.radius_bounds import EPSILON, radius_bounds
 from gape.solvers.base import Result, Solver
 from gape.solvers.certificate import (
     DIRECT_TOLERANCE,
@@ -97,7 +98,7 @@ class Kronecker(Solver):
 
 
 def operator_matrices(equation: Equation, max_unknowns: int) -> list[Tensor]:
-    """The operator F of each graph as a dense matrix on vec(X), row by row of X."""
+    """Build the operator F of each graph as a dense matrix on vec(X), row by row of X."""
     k = equation.initial.shape[0]
     largest = int(equation.adjacency.sizes.max()) * k
     if largest > max_unknowns:
@@ -131,7 +132,7 @@ def operator_matrices(equation: Equation, max_unknowns: int) -> list[Tensor]:
 
 
 def operator_radius_bounds(equation: Equation) -> RadiusBounds:
-    """Bounds of the radius of F, as good as it takes to tell whether it is below 1.
+    """Bound the radius of F, each graph until it is decided whether that is below 1.
 
     With typed transitions: norms; the growth of walks weighted by ‖μ‖₂ and of runs with absolute weights, which bound
     it from above; dense matrices of small graphs.
@@ -153,18 +154,15 @@ def operator_radius_bounds(equation: Equation) -> RadiusBounds:
 
 
 def growth_bound(equation: Equation, upper: Tensor, steps: int) -> Tensor:
-    """``[graphs]``: ``upper``, or where less the growth per step of runs without negative weights, until below 1."""
+    """Lower the bounds ``upper`` ``[graphs]`` to the growth per step of nonnegative runs, until below 1."""
     ones = torch.ones(equation.walk.num_nodes, equation.states, dtype=equation.transition.dtype)
-    runs = ones.to(equation.walk.ptr.device)
-    for t in range(1, steps + 1):
-        if bool(below_one(upper).all()):
+    bounds = growth_bounds(equation.apply, ones.to(equation.walk.ptr.device), equation.adjacency)
+    for _ in range(steps):
+        known = below_one(upper)
+        if bool(known.all()):
             break
-        runs = equation.apply(runs)
-        largest = equation.adjacency.segment_max(runs.real.amax(1))
-        found = (largest * (1.0 + 1e-12 * t)) ** (1.0 / t)
         # A graph that is decided keeps its bound, so that it has the same one in any batch.
-        better = (largest > 1e-280) & torch.isfinite(largest) & ~below_one(upper)
-        upper = torch.where(better, torch.minimum(upper, found), upper)
+        upper = torch.where(known, upper, torch.minimum(upper, next(bounds)))
     return upper
 
 
@@ -190,7 +188,7 @@ def solve_or_least_squares(
     eye = torch.eye(len(operator), dtype=operator.dtype, device=operator.device)
     blocks = eye - inside
     factors = _factorised(blocks)
-    noise = 2.0**-52 * len(blocks) * float(torch.linalg.matrix_norm(blocks, 1))
+    noise = EPSILON * len(blocks) * float(torch.linalg.matrix_norm(blocks, 1))
     if not (contracts or factors.smallest > SINGULAR_GAP):
         return least_squares(eye - operator, rhs), False, NO if noise <= SINGULAR_GAP else UNKNOWN
     columns = rhs.reshape(len(rhs), -1)
@@ -205,20 +203,20 @@ def solve_or_least_squares(
 
 
 def within(operator: Tensor, component: Tensor) -> Tensor:
-    """The operator of a graph without its entries between strongly connected components ``[n]``."""
+    """Drop the entries of an operator between strongly connected components ``[n]``."""
     component = component.repeat_interleave(len(operator) // len(component))
     return torch.where(component.unsqueeze(1) == component, operator, 0.0)
 
 
 class _Factors(NamedTuple):
-    """A factorised matrix: how to solve with it, and an estimate of its smallest singular value."""
+    """Factorised matrix: a function that solves with it, and an estimate of its smallest singular value."""
 
     solve: Callable[[Tensor], Tensor]
     smallest: float
 
 
 def _factorised(system: Tensor) -> _Factors:
-    """LU factors with partial pivoting; QR where their entries grow, as on long directed cycles beyond convergence."""
+    """Factorise by LU with partial pivoting; by QR where its entries grow, as on long directed cycles."""
     upper, pivots, info = torch.linalg.lu_factor_ex(system)
     if not int(info) and not float(upper.abs().max()) > MAX_PIVOT_GROWTH * float(system.abs().max()):
         # ‖M⁻¹‖₁ is at most √n times as large as the 2-norm.
@@ -231,7 +229,7 @@ def _factorised(system: Tensor) -> _Factors:
 
 
 def _reciprocal_condition(routine: str, factors: Tensor, *norm: float) -> float:
-    """LAPACK's estimate of 1/(‖M‖₁‖M⁻¹‖₁)."""
+    """Estimate 1/(‖M‖₁‖M⁻¹‖₁) by LAPACK."""
     array = factors.resolve_conj().cpu().numpy()
     (estimate,) = scipy.linalg.get_lapack_funcs((routine,), (array,))
     return float(estimate(array, *norm)[0])

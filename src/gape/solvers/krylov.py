@@ -146,15 +146,15 @@ class Krylov(Solver):
             # Eigenvalues of a nilpotent matrix are the most sensitive to rounding, and known to be 0.
             radius = torch.where(equation.walk.acyclic_graphs, 0.0, radius)
             converges, radius = bounds.converges, bounds.clamp(radius)
-        lost = ~certified | (rounding > MAX_ROUNDING_RESIDUAL)
         residual = torch.where(certified, found.residual, torch.inf)
+        reliable = residual.masked_fill(rounding > MAX_ROUNDING_RESIDUAL, torch.inf)
         return Result(
             weights=found.weights,
             residual=residual + rounding,
             spectral_radius=radius,
             separation=torch.where(certified, found.separation, torch.nan),
             unique=torch.where(converges == YES, YES, UNKNOWN),
-            status=judge(residual.masked_fill(lost, torch.inf), converges, tolerance=self.tolerance, exhausted=False),
+            status=judge(reliable, converges, tolerance=self.tolerance, exhausted=False),
             steps=found.steps,
             radius_kind="estimate",
             weight_bound=float(size.max()),
@@ -306,7 +306,7 @@ class Arnoldi:
         self._vectors[:, 0] = start / _nonzero(self.start_norm).unsqueeze(-1)
         self._h = start.new_zeros(len(start), 17, 17)
         self._largest = torch.zeros_like(self.start_norm)
-        self._lost: Tensor | None = None
+        self._overflowed: Tensor | None = None
         self.steps = 0
 
     @property
@@ -328,7 +328,7 @@ class Arnoldi:
     def remainder(self) -> Tensor:
         """``[batch]``: r."""
         remainder = self._h[:, self.steps, self.steps - 1].real
-        return remainder if self._lost is None else torch.where(self._lost, torch.inf, remainder)
+        return remainder if self._overflowed is None else torch.where(self._overflowed, torch.inf, remainder)
 
     @property
     def growing(self) -> bool:
@@ -360,9 +360,9 @@ class Arnoldi:
         if unit is not None:
             w, size = w / unit.unsqueeze(-1), size / unit
         if not bool(torch.isfinite(self._largest.sum())):
-            self._lost = ~torch.isfinite(self._largest)
-            size, w = torch.where(self._lost, 0.0, size), torch.where(self._lost.unsqueeze(-1), 0.0, w)
-            self._h[self._lost] = 0.0
+            self._overflowed = ~torch.isfinite(self._largest)
+            size, w = torch.where(self._overflowed, 0.0, size), torch.where(self._overflowed.unsqueeze(-1), 0.0, w)
+            self._h[self._overflowed] = 0.0
         size = torch.where(size <= BREAKDOWN_RATIO * self._largest, torch.zeros_like(size), size)
         self._h[:, j + 1, j] = size
         self._vectors[:, j + 1] = w * torch.where(size > 0, 1.0 / _nonzero(size), 0.0).unsqueeze(-1)

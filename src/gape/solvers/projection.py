@@ -33,7 +33,7 @@ from gape.solvers.solution import Status
 
 # The labels excite an eigenvalue if their part along it is larger than this, relative to all of them.
 EXCITED_RATIO = 1e-10
-# Relative residual of rounding above which the coordinates of an orthogonal basis do not tell the residual.
+# Above this relative rounding error of an orthogonal basis, recompute the residual from the equation.
 MAX_TRUSTED_ROUNDING = 1e-7
 
 
@@ -115,7 +115,7 @@ class Projection(Solver):
         return self.padding.unpad(self.vectors[:, 0].mT), self.h[:, 0], self.scale
 
     def with_labels(self, labels: Tensor, count: int) -> Projection:
-        """The same basis for other node labels, ``[n]`` integers below ``count``; it has to be complete."""
+        """Project other node labels, ``[n]`` integers below ``count``, on the same basis, which has to be complete."""
         indicator = torch.nn.functional.one_hot(labels, count).to(torch.float64)
         coordinates = indicator_coordinates(self.vectors, indicator, self.adjacency, self.scale)
         return replace(self, coordinates=coordinates, labels=torch.arange(count, device=labels.device))
@@ -155,7 +155,7 @@ class Projection(Solver):
 
     @cached_property
     def excited(self) -> Tensor:
-        """``[graphs, channels, J]``: whether the labels excite an eigenvalue; all if H is not diagonal."""
+        """``[graphs, channels, J]``: True if the labels excite an eigenvalue; all True if H is not diagonal."""
         if self.form != "diagonal":
             return torch.ones(self.h.shape[:3], dtype=torch.bool, device=self.h.device)
         size = torch.linalg.vector_norm(self.coordinates, dim=-1)
@@ -178,7 +178,7 @@ class Projection(Solver):
         return (self.coordinates.to(dtype) @ initial.T[self.labels].to(dtype)).flatten(0, 1)
 
     def expand(self, y: Tensor, real: bool = True) -> Tensor:
-        """Coordinates ``[graphs · channels, J, k]`` to weights ``[n, k]``; real if the automaton is."""
+        """Expand coordinates ``[graphs · channels, J, k]`` to weights ``[n, k]``; real if the automaton is."""
         graphs, channels, dimension, _ = self.vectors.shape
         flat = self.vectors.flatten(1, 2)
         y = y.reshape(graphs, channels * dimension, -1)
@@ -243,8 +243,8 @@ class Projection(Solver):
         size = torch.linalg.vector_norm(y.reshape(len(inside), -1), dim=1) if self.scale is None else equation.norms(x)
         # A symmetric matrix is no larger than its radius.
         rounding = equation.rounding(size, self.radius if self.orthogonal else equation.walk.two_norm_bounds)
-        # The gap does not show errors of a complete basis itself, labels that are singular one by one may cancel, and
-        # the bound of rounding errors may be far above them: there the residual is computed from the equation.
+        # Recompute the residual from the equation if (1) the basis is complete, because coordinates do not show errors
+        # of the basis itself; (2) several labels are singular, which may cancel; (3) the rounding bound is too coarse.
         residual = equation.relative(inside + outside)
         cancels = self.vectors.shape[1] > 1 and bool((unique == NO).any())
         coarse = (rounding > (MAX_TRUSTED_ROUNDING if self.orthogonal else tolerance)) & torch.isfinite(residual)
@@ -254,7 +254,7 @@ class Projection(Solver):
             residual = torch.where(coarse, equation.residual(x), residual)
             rounding = torch.where(coarse, torch.minimum(rounding, equation.rounding_of(x)), rounding)
         exhausted = (self.remainder <= 1e-12 * self.h.abs().flatten(1).amax(1, keepdim=True)).all(1)
-        # More vectors do not help where rounding explains what is left.
+        # More vectors do not help where the remaining residual is rounding error.
         exhausted |= (equation.relative(outside) <= tolerance) & (residual <= 64.0 * rounding)
         regular = separation > SINGULAR_GAP
         status = judge(

@@ -22,8 +22,8 @@ from torch import Tensor
 from gape._internal.validation import check_one_of
 from gape.automaton import Automaton, RootedAutomaton
 from gape.graph.batching import BLOCK_ELEMENTS, Block, blocks, check_memory, offsets, scatter_pairs, scatter_rows
-from gape.linalg.powers import PowerDiagonals
-from gape.linalg.radius_bounds import split_components
+from gape.linalg.powers import PowerDiagonals, matrix_powers
+from gape.linalg.radius_bounds import EPSILON, split_components
 from gape.solvers.base import Result
 from gape.solvers.certificate import MAX_ROUNDING_RESIDUAL, contracting_power
 from gape.solvers.dense_runs import BlockCertificate, DenseRuns
@@ -127,13 +127,13 @@ class _Part:
         certificate.gap += coefficients.left
         # Every step loses as many digits as the coefficients may cancel.
         certificate.rounding += (
-            2.0**-52 * coefficients.size * max(1.0, self.equation.transition_norm * coefficients.scale)
+            EPSILON * coefficients.size * max(1.0, self.equation.transition_norm * coefficients.scale)
         )
         if bool((certificate.rounding > MAX_ROUNDING_RESIDUAL).any()):
             # Sums of terms of one sign lose no digits, however large they are.
-            lost = 2.0**-52 * (coefficients.steps + 1) * (int(self.equation.sizes.max()) + self.equation.states)
+            bound = EPSILON * (coefficients.steps + 1) * (int(self.equation.sizes.max()) + self.equation.states)
             positive = self.equation.walk.nonnegative and bool((coefficients.values >= 0).all())
-            certificate.error_bound[:] = lost if positive else torch.inf
+            certificate.error_bound[:] = bound if positive else torch.inf
         return certificate.result(weights, rows, summed=True)
 
     def _closed_by_powers(self, block: Block) -> Tensor:
@@ -143,21 +143,12 @@ class _Part:
         if steps:
             diagonals = PowerDiagonals(steps, matrices.dtype)
             amounts[..., 1:] = diagonals(matrices / self.coefficients.scale, symmetric=self.equation.walk.symmetric)
-        return self.coefficients.combine(amounts, self._labels(block))
+        return self.coefficients.combine(amounts, self.equation.labels_of(block.nodes))
 
     def _pairs_by_powers(self, block: Block) -> Tensor:
         assert self.coefficients is not None
-        matrices = block.matrices
-        scaled = matrices / self.coefficients.scale
-        power = torch.eye(matrices.shape[1], dtype=matrices.dtype, device=matrices.device).expand_as(matrices)
-        powers = [power]
-        for _ in range(self.coefficients.steps):
-            power = power @ scaled
-            powers.append(power)
-        return self.coefficients.combine(torch.stack(powers, -1), self._labels(block))
-
-    def _labels(self, block: Block) -> Tensor | None:
-        return None if self.equation.labels is None else self.equation.labels[block.nodes]
+        powers = matrix_powers(block.matrices / self.coefficients.scale, self.coefficients.steps)
+        return self.coefficients.combine(powers, self.equation.labels_of(block.nodes))
 
 
 @dataclass(frozen=True, eq=False)

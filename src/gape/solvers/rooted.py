@@ -19,9 +19,7 @@ of one selected inversion (:mod:`gape.linalg.selected_inverse`). Graphs with man
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -31,7 +29,7 @@ from gape._internal.threads import map_threads
 from gape.automaton import RootedAutomaton
 from gape.graph.batching import dense_parts
 from gape.graph.graph import Graph
-from gape.graph.spectral_radius import spectral_radii
+from gape.graph.spectral_radius import walk_radius
 from gape.linalg.elimination import Schedule
 from gape.linalg.lu import inverses
 from gape.linalg.powers import PowerDiagonals
@@ -39,7 +37,7 @@ from gape.linalg.selected_inverse import SparseMatrices, inverse_diagonal
 from gape.solvers.base import Result
 from gape.solvers.certificate import MAX_CONSISTENT_RESIDUAL, YES, code, judge, overflowing
 from gape.solvers.rooted_balls import (
-    WHOLE_NODES,
+    MAX_SHARED_PATTERN_NODES,
     RootedGraphs,
     RootedPart,
     Shape,
@@ -89,13 +87,13 @@ def rooted(automaton: RootedAutomaton, graph: Graph, dtype: torch.dtype, memory:
 
 
 def _jobs(graph: Graph, shape: Shape) -> Iterator[_Job]:
-    """Pieces of work that are independent of each other."""
+    """Yield independent pieces of work."""
     for graphs in map_threads(_prepare, list(_parts(graph))):
-        large = (graphs.sizes > WHOLE_NODES) & (shape.radius is not None)
+        large = (graphs.sizes > MAX_SHARED_PATTERN_NODES) & (shape.radius is not None)
         if not large.all():
-            yield partial(whole_parts, graphs.take(np.flatnonzero(~large)), shape)
+            yield partial(whole_parts, graphs.select(np.flatnonzero(~large)), shape)
         for number in np.flatnonzero(large):
-            one = graphs.take(np.array([number]))
+            one = graphs.select(np.array([number]))
             # If the largest ball is too large, say so before any work is done.
             next(ball_parts(one, np.array([largest_ball(one, shape.radius or 0)]), shape))
             for roots in np.array_split(np.arange(len(one.nodes)), -(-len(one.nodes) // ROOTS_PER_JOB)):
@@ -103,7 +101,7 @@ def _jobs(graph: Graph, shape: Shape) -> Iterator[_Job]:
 
 
 def _parts(graph: Graph) -> Iterator[tuple[Graph, int, int]]:
-    """Runs of whole graphs, with the number of the first node and graph of each."""
+    """Yield parts of the batch, with the number of the first node and graph of each."""
     node = number = 0
     for part in dense_parts(graph) if graph.num_nodes else ():
         yield part, node, number
@@ -112,19 +110,12 @@ def _parts(graph: Graph) -> Iterator[tuple[Graph, int, int]]:
 
 def _prepare(part: tuple[Graph, int, int]) -> RootedGraphs:
     graph, node, number = part
-    return RootedGraphs.of(graph, _scales(graph), node, number)
-
-
-def _scales(graph: Graph) -> np.ndarray[Any, Any]:
-    """``[graphs]``: 1/ρ(|A|), or 1 where that is 0."""
-    if graph.edge_weight is not None:
-        graph = replace(graph, edge_weight=graph.edge_weight.detach().abs())
-    radius = spectral_radii(graph, "adjacency").cpu().numpy()
-    return 1.0 / np.where(radius > 0, radius, 1.0)
+    scale = 1.0 / walk_radius(graph, "adjacency", absolute=True)
+    return RootedGraphs.of(graph, scale.cpu().numpy(), node, number)
 
 
 def _solve(part: RootedPart, table: Tensor, length: int | None) -> _Found:
-    """Rows of the result and their values, graphs and their residuals."""
+    """Compute rows of the result and their values, graphs and their residuals."""
     if length is None:
         values, residual = closed_by_layer(part, table)
     else:
@@ -134,7 +125,7 @@ def _solve(part: RootedPart, table: Tensor, length: int | None) -> _Found:
 
 
 def table_of(transition: Tensor) -> Tensor:
-    """``[K, L + 1, L + 1]`` to a table with a row for each pair of labels, those with a node left out being zero."""
+    """Convert ``[K, L + 1, L + 1]`` to a table with a row per pair of labels, zero for nodes left out."""
     return torch.nn.functional.pad(transition, (0, 1, 0, 1)).flatten(1).T.contiguous()
 
 
@@ -219,7 +210,7 @@ def _padded_labels(part: RootedPart) -> Tensor:
 
 
 def _layers(part: RootedPart) -> Tensor:
-    """``[B, R, L + 1, n]``: whether a node is in a layer, as numbers."""
+    """``[B, R, L + 1, n]``: 1 where a node is in a layer, else 0."""
     layers = torch.arange(part.layers, device=part.labels.device)
     return (_padded_labels(part).unsqueeze(2) == layers.unsqueeze(1)).to(torch.float64)
 
@@ -229,9 +220,9 @@ def _result(weights: Tensor, residual: Tensor, transition: Tensor, graph: Graph)
     residual = residual.to(graph.device)
     converges = torch.full_like(graph.sizes, YES)
     status = judge(residual, converges, tolerance=MAX_CONSISTENT_RESIDUAL, exhausted=False)
-    lost = overflowing(weights.detach(), graph.sizes)
-    if lost is not None:
-        status[lost] = code(Status.OVERFLOW)
+    overflowed = overflowing(weights.detach(), graph.sizes)
+    if overflowed is not None:
+        status[overflowed] = code(Status.OVERFLOW)
     return Result(
         weights=weights,
         residual=residual,

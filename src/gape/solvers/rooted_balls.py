@@ -21,22 +21,23 @@ Array = np.ndarray[Any, Any]
 
 # Numbers in one array of a part, measured: fewer cost more calls, more fall out of the cache.
 PART_ELEMENTS = 1 << 20
-# Graphs of so many nodes, or fewer, keep one pattern for all roots even if a radius leaves nodes out.
-WHOLE_NODES = 64
+# Graphs of up to so many nodes have one elimination pattern for all roots, even if a radius leaves nodes out.
+MAX_SHARED_PATTERN_NODES = 64
 # Roots are padded to a multiple of this, so that graphs of similar sizes share a part.
 ROOT_MULTIPLE = 4
 # Balls of one part differ in size by less than a quarter.
 SIZE_CLASS_OCTAVES = 0.32
-# More than n² / DENSE_EDGES edges, or a factorisation of more than n³ / DENSE_WORK products: dense matrices are faster.
-DENSE_EDGES = 4
-DENSE_WORK = 8
+# Dense matrices are faster with more edges than this share of n², or more products of a factorisation than this share
+# of n³.
+MAX_SPARSE_EDGE_SHARE = 1 / 4
+MAX_SPARSE_WORK_SHARE = 1 / 8
 # Nodes of balls that are searched together, if they are of more than one root.
-BALL_NODES = 1 << 20
+MAX_SEARCH_BATCH_NODES = 1 << 20
 # Nodes of balls that are searched for the largest one: about a second.
-SEARCHED_NODES = 1 << 19
+MAX_SEARCHED_NODES = 1 << 19
 # Products per second on one core, measured, with sparse factorisations and with dense inverses.
-SPARSE_RATE = 2e8
-DENSE_RATE = 3e9
+SPARSE_PRODUCTS_PER_SECOND = 2e8
+DENSE_PRODUCTS_PER_SECOND = 3e9
 # Estimated time for one graph, or for one ball, above which it is refused.
 MAX_SECONDS = 600.0
 # Arrays with a number for every entry and lane that exist at the same time.
@@ -48,7 +49,7 @@ class RootedPart:
     """Graphs, or balls cut out of graphs, each with the same number R of roots.
 
     Args:
-        sizes: ``[B]``, numbers of nodes; the nodes of all lie behind each other, N together.
+        sizes: ``[B]``, numbers of nodes; the nodes of all graphs are concatenated, N together.
         source, target: ``[E]``, edges, no two of them the same, sorted by source and target.
         weight: ``[E]``, A / ρ.
         labels: ``[N, R]``, label of each node for each root of its graph, ``layers`` for nodes left out.
@@ -108,7 +109,7 @@ class Shape:
     memory: float = 4.0
 
     def labels(self, distance: Array, cap: int) -> Array:
-        """Labels from distances, of which ``cap`` means that there is no path."""
+        """Convert distances to labels; the distance ``cap`` means that there is no path."""
         limit = cap - 1 if self.radius is None else self.radius
         return np.where(distance > limit, self.layers, np.minimum(distance, self.layers - 1))
 
@@ -163,7 +164,7 @@ class RootedGraphs:
 
     @cached_property
     def out_ptr(self) -> Array:
-        """``[N + 1]``: where the edges that leave each node begin."""
+        """``[N + 1]``: offsets of the edges that leave each node."""
         return np.searchsorted(self.source, np.arange(len(self.nodes) + 1))
 
     @property
@@ -171,8 +172,8 @@ class RootedGraphs:
         """``[B]``: edges in relation to n²."""
         return np.asarray(np.diff(self.edge_ptr) / np.maximum(self.sizes, 1) ** 2)
 
-    def take(self, graphs: Array) -> RootedGraphs:
-        """Those graphs, in that order."""
+    def select(self, graphs: Array) -> RootedGraphs:
+        """Select graphs by number, in the given order."""
         first, counts = self.edge_ptr[graphs], np.diff(self.edge_ptr)[graphs]
         sizes = self.sizes[graphs]
         edges, nodes = ranges(first, counts), ranges(self.node_ptr[graphs], sizes)
@@ -188,13 +189,13 @@ class RootedGraphs:
         )
 
     def by_size(self) -> RootedGraphs:
-        """Without graphs that have no nodes, the smallest first."""
+        """Drop graphs without nodes and sort the others by size, smallest first."""
         order = np.argsort(self.sizes, kind="stable")
-        return self.take(order[self.sizes[order] > 0])
+        return self.select(order[self.sizes[order] > 0])
 
 
 def whole_parts(graphs: RootedGraphs, shape: Shape) -> Iterator[RootedPart]:
-    """Whole graphs with all their nodes as roots: one pattern for all roots of a graph."""
+    """Yield parts of whole graphs, with all their nodes as roots: one elimination pattern for all roots of a graph."""
     for some, elimination in _by_density(graphs, shape):
         largest = int(some.sizes.max())
         check_memory(
@@ -222,9 +223,9 @@ def whole_parts(graphs: RootedGraphs, shape: Shape) -> Iterator[RootedPart]:
 
 
 def ball_parts(graph: RootedGraphs, roots: Array, shape: Shape) -> Iterator[RootedPart]:
-    """A ball around each of those roots of one graph, each a graph of its own."""
+    """Yield parts of balls, one around each of these roots of one graph."""
     radius = shape.radius or 0
-    found = cut_balls(graph, roots, radius, BALL_NODES if len(roots) > 1 else None)
+    found = cut_balls(graph, roots, radius, MAX_SEARCH_BATCH_NODES if len(roots) > 1 else None)
     if found is None:
         for half in np.array_split(roots, 2):
             yield from ball_parts(graph, half, shape)
@@ -253,7 +254,7 @@ def ball_parts(graph: RootedGraphs, roots: Array, shape: Shape) -> Iterator[Root
 def cut_balls(
     graph: RootedGraphs, roots: Array, radius: int, most: int | None = None
 ) -> tuple[RootedGraphs, Array] | None:
-    """The subgraphs of all nodes within ``radius`` steps of each root, and the distance of each of their nodes.
+    """Cut out the subgraphs of all nodes within ``radius`` steps of each root, and the distance of each of their nodes.
 
     ``None`` if they have more than ``most`` nodes together.
 
@@ -284,11 +285,11 @@ def cut_balls(
 
 
 def largest_ball(graph: RootedGraphs, radius: int) -> int:
-    """The node of one graph whose ball has the most nodes.
+    """Find the node of one graph whose ball has the most nodes.
 
     A ball has at most as many nodes as there are walks of at most ``radius`` steps from its root. Roots are searched in
-    the order of this bound until no other can have a larger ball. After :data:`SEARCHED_NODES` nodes the search ends,
-    with the largest ball so far.
+    the order of this bound until no other can have a larger ball. After :data:`MAX_SEARCHED_NODES` nodes the search
+    ends, with the largest ball so far.
 
     Example:
         >>> edges = [(0, 1), (0, 2), (0, 3), (4, 5), (5, 6), (6, 7), (7, 8)]
@@ -303,10 +304,10 @@ def largest_ball(graph: RootedGraphs, radius: int) -> int:
         bound = np.minimum(bound + walks, n)
     order = np.argsort(-bound, kind="stable")
     root, largest, first, searched = 0, 0, 0, 0
-    while first < n and bound[order[first]] > largest and searched < SEARCHED_NODES:
+    while first < n and bound[order[first]] > largest and searched < MAX_SEARCHED_NODES:
         # One root, then as many as before, as far as their balls surely fit.
         roots = order[first : first + max(1, first)]
-        roots = roots[: max(1, int((np.cumsum(bound[roots]) <= BALL_NODES).sum()))]
+        roots = roots[: max(1, int((np.cumsum(bound[roots]) <= MAX_SEARCH_BATCH_NODES).sum()))]
         pairs, _ = _search_balls(graph, roots, radius)
         sizes = np.bincount(pairs // n, minlength=len(roots))
         if sizes.max() > largest:
@@ -334,25 +335,25 @@ def _search_balls(graph: RootedGraphs, roots: Array, radius: int, most: int | No
 
 
 def _edges_of(ptr: Array, nodes: Array) -> tuple[Array, Array]:
-    """The edges that leave each of the nodes, and for each edge the position of its node in ``nodes``."""
+    """List the edges that leave each of the nodes, and for each edge the position of its node in ``nodes``."""
     counts = ptr[nodes + 1] - ptr[nodes]
     return ranges(ptr[nodes], counts), np.repeat(np.arange(len(nodes)), counts)
 
 
 def _by_density(graphs: RootedGraphs, shape: Shape) -> Iterator[tuple[RootedGraphs, Elimination | None]]:
-    """Graphs for a sparse factorisation, with its pattern, and those for dense matrices; the smallest first."""
+    """Split graphs into those for a sparse factorisation, with its pattern, and for dense matrices, smallest first."""
     graphs = graphs.by_size()
-    dense = (graphs.density > 1 / DENSE_EDGES) | shape.dense
+    dense = (graphs.density > MAX_SPARSE_EDGE_SHARE) | shape.dense
     while not dense.all():
-        sparse = graphs.take(np.flatnonzero(~dense))
+        sparse = graphs.select(np.flatnonzero(~dense))
         elimination = eliminate(np.stack([sparse.source, sparse.target]), sparse.sizes)
-        filled = elimination.work > sparse.sizes**3 / DENSE_WORK + sparse.sizes
+        filled = elimination.work > sparse.sizes**3 * MAX_SPARSE_WORK_SHARE + sparse.sizes
         if not filled.any():
             yield sparse, elimination
             break
         dense[np.flatnonzero(~dense)[filled]] = True
     if dense.any():
-        yield graphs.take(np.flatnonzero(dense)), None
+        yield graphs.select(np.flatnonzero(dense)), None
 
 
 def _entries(graphs: RootedGraphs, elimination: Elimination | None) -> Array:
@@ -366,8 +367,10 @@ def _most_entries(graphs: RootedGraphs, elimination: Elimination | None) -> int:
 
 def check_time(graphs: RootedGraphs, elimination: Elimination | None, lanes: Array, where: str, radius: str) -> None:
     """Raise if one of the graphs would take more than :data:`MAX_SECONDS`; ``lanes``: matrices on each."""
-    work = graphs.sizes.astype(float) ** 3 / DENSE_RATE if elimination is None else elimination.work / SPARSE_RATE
-    seconds = work * lanes
+    if elimination is None:
+        seconds = graphs.sizes.astype(float) ** 3 / DENSE_PRODUCTS_PER_SECOND * lanes
+    else:
+        seconds = elimination.work / SPARSE_PRODUCTS_PER_SECOND * lanes
     if len(seconds) and seconds.max() > MAX_SECONDS:
         raise ValueError(
             f"rooted runs with {graphs.sizes[seconds.argmax()]} nodes {where} would take about "
@@ -377,7 +380,7 @@ def check_time(graphs: RootedGraphs, elimination: Elimination | None, lanes: Arr
 
 
 def _pieces(entries: Array, roots: Array, classes: Array) -> Iterator[tuple[int, int, int, int]]:
-    """First and last graph, first and last root of pieces of about ``PART_ELEMENTS`` numbers.
+    """Yield first and last graph, first and last root of pieces of about ``PART_ELEMENTS`` numbers.
 
     Args:
         entries: ``[B]``, numbers per root.

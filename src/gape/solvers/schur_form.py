@@ -24,7 +24,7 @@ from gape.solvers.certificate import SINGULAR_GAP
 # Condition number of the eigenvectors beyond which eigenvalues are not trusted.
 MAX_EIGENVECTOR_CONDITION = 1e6
 # Matrix elements of the dense systems solved together, which bounds the memory of a batch.
-BLOCK_ELEMENTS = 1 << 22
+MAX_SYSTEM_ELEMENTS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ def _substitute(theta: Tensor, form: SchurForm, rhs: Tensor) -> Tensor:
 
 def solve_matrix(h: Tensor, mu: Tensor, form: SchurForm, rhs: Tensor, *, upper: bool) -> Tensor:
     """Solve ``Y = H Y μ + S`` for ``h`` ``[P, J, J]``, upper triangular or not, and ``rhs`` ``[P, J, k]``."""
-    step = max(1, BLOCK_ELEMENTS // max(1, h.shape[-1] ** 2 * (rhs.shape[-1] if form.normal else 1)))
+    step = max(1, MAX_SYSTEM_ELEMENTS // max(1, h.shape[-1] ** 2 * (rhs.shape[-1] if form.normal else 1)))
     real = not (rhs.is_complex() or mu.is_complex() or h.is_complex())
     solved = []
     for start in range(0, len(h), step):

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from gape._internal.validation import positive
+from gape.linalg.radius_bounds import EPSILON
 from gape.solvers.base import Result, Solver
 from gape.solvers.certificate import (
     UNKNOWN,
@@ -72,15 +73,15 @@ class Series(Solver):
     def solve(self, equation: Equation) -> Result:
         runs, residual, whole = self._add_up(equation)
         # Where terms may cancel, rounding errors can exceed the tolerance: then the residual is computed.
-        lost_per_step = max(1.0, equation.transition_norm * float(equation.walk.norm_bounds.max()))
-        careful = not 2.0**-52 * lost_per_step * runs.relative_bound(runs.moved) <= self.tolerance
+        growth_per_step = max(1.0, equation.transition_norm * float(equation.walk.norm_bounds.max()))
+        careful = not EPSILON * growth_per_step * runs.relative_bound(runs.moved) <= self.tolerance
         weights = runs.weights(None if careful else equation.out)
         rounding, done = torch.zeros_like(residual), residual <= self.tolerance
         if careful:
-            residual, rounding, done = self._checked(equation, weights, runs.lost)
-            if not bool((done | runs.lost).all()) and equation.walk.acyclic:
+            residual, rounding, done = self._checked(equation, weights, runs.given_up)
+            if not bool((done | runs.given_up).all()) and equation.walk.acyclic:
                 weights, _ = substitute(equation.apply, equation.rhs)
-                residual, rounding, done = self._checked(equation, weights, runs.lost)
+                residual, rounding, done = self._checked(equation, weights, runs.given_up)
         radius, converges = _radius(equation, runs, done, done & whole)
         status = judge(
             residual,
@@ -90,17 +91,24 @@ class Series(Solver):
             rounding=rounding,
             regular=converges == YES,
         )
-        if bool(runs.lost.any()):
+        if bool(runs.given_up.any()):
             # A finite sum cannot diverge: its terms are too large for the number format.
-            status = torch.where(runs.lost & equation.walk.acyclic_graphs, code(Status.OVERFLOW), status)
+            status = torch.where(runs.given_up & equation.walk.acyclic_graphs, code(Status.OVERFLOW), status)
         unique = torch.where(converges == YES, YES, UNKNOWN)
         residual = with_rounding(residual, rounding)
         return _result(weights, residual, radius, unique, status, runs.steps, runs.weight_bound())
 
     def compiled(
-        self, equation: Equation, chosen: Tensor | None = None, *, bounds: RadiusBounds | None = None
+        self,
+        equation: Equation,
+        chosen: Tensor | None = None,
+        *,
+        relative: bool = False,
+        bounds: RadiusBounds | None = None,
     ) -> Result | None:
-        """Add up by the kernel; ``bounds``: of ρ(μ)ρ(A), if they are known."""
+        """Add up by the kernel, which cannot be ``relative``; ``bounds``: of ρ(μ)ρ(A), if they are known."""
+        if relative:
+            return None
         norms = equation.walk.two_norm_bounds
         norm = float((norms if chosen is None else norms[chosen]).max())
         in_a_row, steps = contracting_power(norm * equation.transition, MAX_KERNEL_STEPS), MAX_KERNEL_STEPS
@@ -123,8 +131,8 @@ class Series(Solver):
         sums = walk_sums(equation, coefficients, sizes, self.tolerance, in_a_row, counts, chosen)
         slack = equation.relative((equation.sizes * len(equation.used_labels)).to(torch.float64).sqrt())
         # Where terms may cancel, rounding errors can exceed the tolerance.
-        lost = 2.0**-52 * max(1.0, equation.transition_norm * norm) * sums.moved * slack
-        certified = (sums.residual <= self.tolerance) & (lost <= self.tolerance)
+        rounding = EPSILON * max(1.0, equation.transition_norm * norm) * sums.moved * slack
+        certified = (sums.residual <= self.tolerance) & (rounding <= self.tolerance)
         bound = torch.minimum(equation.walk.norm_bounds, sums.growth)
         if not counts:
             bound = torch.where(equation.walk.acyclic_graphs, 0.0, bound)
@@ -139,7 +147,7 @@ class Series(Solver):
     def _add_up(self, equation: Equation) -> tuple[WalkSum, Tensor, bool]:
         """The sum, each graph's relative residual, and whether the rest is proven to be negligible."""
         acyclic = equation.walk.acyclic
-        # So many small terms in a row are followed by small ones only; ``None`` if nothing proves it.
+        # Consecutive small terms that prove convergence; None without proof.
         power = contracting_power(float(equation.walk.norm_bounds.max()) * equation.transition, self.max_steps)
         runs, small = WalkSum(equation), 0
         while True:
@@ -154,14 +162,14 @@ class Series(Solver):
             residual = runs.residual()
             if diverged:
                 runs.give_up(~(residual < DIVERGED_RESIDUAL))
-                residual = torch.where(runs.lost, torch.inf, residual)
-            small = small + 1 if bool(((residual <= self.tolerance) | runs.lost).all()) else 0
+                residual = torch.where(runs.given_up, torch.inf, residual)
+            small = small + 1 if bool(((residual <= self.tolerance) | runs.given_up).all()) else 0
             if last or runs.ended or (small >= (power or SMALL_TERMS_IN_A_ROW) and (power or not acyclic)):
                 return runs, residual, power is not None or runs.ended
 
-    def _checked(self, equation: Equation, weights: Tensor, lost: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _checked(self, equation: Equation, weights: Tensor, given_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Each graph's residual from the equation, the part that rounding explains, and whether that is all of it."""
-        residual = torch.where(lost, torch.inf, equation.residual(weights))
+        residual = torch.where(given_up, torch.inf, equation.residual(weights))
         rounding = equation.rounding(equation.norms(weights), equation.walk.norm_bounds)
         return residual, rounding, residual <= (64.0 * rounding).clamp(min=self.tolerance)
 
@@ -202,7 +210,7 @@ def _coefficients(equation: Equation, norm: float, tolerance: float, in_a_row: i
 
 
 def _radius(equation: Equation, runs: WalkSum, done: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
-    """A bound of each ρ(μ)ρ(A), and whether it is below 1; ``known``: graphs whose sum is proven to converge."""
+    """Bound each ρ(μ)ρ(A), and decide whether it is below 1; ``known``: graphs whose sum is proven to converge."""
     radius = equation.transition_bounds[1] * runs.radius_bound()
     converges = torch.where(known | below_one(radius), YES, UNKNOWN)
     # A small term may be followed by larger ones.
@@ -237,7 +245,7 @@ class WalkSum:
         moved: Σ max|W_t| ‖C_t‖₂ over these; no weight is larger than that times the size of C.
         peak: max|W| ‖C‖₂ of the next term.
         ended: whether the next term, and so every later one, is 0.
-        lost: ``[graphs]``, the graphs that were given up.
+        given_up: ``[graphs]``, True for graphs that were given up.
     """
 
     def __init__(self, equation: Equation) -> None:
@@ -248,7 +256,7 @@ class WalkSum:
         self._exponent = 0
         self._blocks = _Blocks()
         self.steps, self.moved = 0, 0.0
-        self.lost = torch.zeros(equation.num_graphs, dtype=torch.bool, device=walks.device)
+        self.given_up = torch.zeros(equation.num_graphs, dtype=torch.bool, device=walks.device)
         self._measure()
         # ‖W C‖ ≤ √(n m) max|W| ‖C‖₂, over the norm of the right-hand side, for every graph.
         rows = (equation.sizes * len(self._coefficients)).to(torch.float64)
@@ -274,9 +282,9 @@ class WalkSum:
         self._measure()
 
     def give_up(self, graphs: Tensor) -> None:
-        """Drop these ``[graphs]``, so that the others can go on."""
-        self.lost = self.lost | graphs
-        rows = self.lost[self._equation.adjacency.batch].view(-1, *[1] * (self._walks.dim() - 1))
+        """Exclude these ``[graphs]`` from the sum, which continues for the others."""
+        self.given_up = self.given_up | graphs
+        rows = self.given_up[self._equation.adjacency.batch].view(-1, *[1] * (self._walks.dim() - 1))
         self._walks = self._walks.masked_fill(rows, 0.0)
         self._measure()
 
@@ -288,10 +296,10 @@ class WalkSum:
         """``[graphs]``: norm of the next term over that of the right-hand side; infinite for graphs given up."""
         norm = self._equation.norms(self._walks.unsqueeze(1) if self._walks.dim() == 1 else self._walks)
         relative = torch.where(norm > 0, self._equation.relative(norm * self._size), norm)
-        return torch.where(self.lost, torch.inf, relative)
+        return torch.where(self.given_up, torch.inf, relative)
 
     def weight_bound(self) -> float:
-        """An upper bound of all weights."""
+        """Return an upper bound of all weights."""
         return self.moved * self._coefficients.numel()
 
     def weights(self, out: Tensor | None) -> Tensor:
@@ -308,7 +316,7 @@ class WalkSum:
         bound = equation.walk.norm_bounds
         if equation.counts_walks and len(equation.used_labels) == equation.initial.shape[1]:
             counts = equation.adjacency.segment_max(self._walks if self._walks.dim() == 1 else self._walks.sum(1))
-            known = ~self.lost & (counts >= MIN_COUNT)
+            known = ~self.given_up & (counts >= MIN_COUNT)
             tighter = torch.minimum(bound, (counts ** (1.0 / self.steps)) * 2.0 ** (self._exponent / self.steps))
             bound = torch.where(known, tighter, bound)
             if bool(known.all()):
@@ -334,7 +342,7 @@ class _Blocks:
         self._coefficients.append(coefficients)
 
     def _rows(self, chosen: slice) -> Tensor:
-        """Some rows of the walk counts, ``[rows, steps · labels]``."""
+        """Return some rows of the walk counts, ``[rows, steps · labels]``."""
         parts = [walks[chosen] for walks in self._walks]
         return torch.stack(parts).T if parts[0].dim() == 1 else torch.cat(parts, 1)
 

@@ -121,26 +121,26 @@ def deflated(equation: Equation) -> tuple[Result, Tensor]:
     Also ``[graphs]``: whether it is that. It is not where two different eigenvalues of a graph are singular.
     """
     mu, form = equation.transition, SchurForm.of(equation.transition)
-    basis = Spectral().projection(equation)
-    result = basis.solve(equation, form=form)
-    theta = basis.h[:, 0]
+    projection = Spectral().projection(equation)
+    result = projection.solve(equation, form=form)
+    theta = projection.h[:, 0]
     near = pole_gaps(theta, form) <= SINGULAR_GAP
-    if basis.scale is None or not bool(near.any()):
+    if projection.scale is None or not bool(near.any()):
         return result, torch.ones(len(theta), dtype=torch.bool, device=theta.device)
     highest, lowest = torch.where(near, theta, -torch.inf).amax(1), torch.where(near, theta, torch.inf).amin(1)
     single = ~(highest - lowest > 1e-9 * highest.abs())
     out_of_range, null_space = _null_projectors(torch.where(near.any(1), highest, 0.0), mu)
     first = torch.argsort(near.to(torch.int8), dim=1, descending=True, stable=True)[:, : int(near.sum(1).max())]
-    vectors = basis.vectors[:, 0].take_along_dim(first.unsqueeze(-1), 1) * near.gather(1, first).unsqueeze(-1)
-    pad, unpad = basis.padding.pad, basis.padding.unpad
-    scale = pad(basis.scale - 1.0).unsqueeze(1) + 1.0
+    vectors = projection.vectors[:, 0].take_along_dim(first.unsqueeze(-1), 1) * near.gather(1, first).unsqueeze(-1)
+    pad, unpad = projection.padding.pad, projection.padding.unpad
+    scale = pad(projection.scale - 1.0).unsqueeze(1) + 1.0
     rhs = pad(equation.rhs)
     rhs = rhs - _project(vectors / scale, rhs @ out_of_range)
-    y, _ = basis.solve_coordinates(mu, form, basis.vectors[:, 0].to(rhs.dtype) @ (rhs / scale.mT))
-    x = pad(basis.expand(y, real=not rhs.is_complex()))
+    y, _ = projection.solve_coordinates(mu, form, projection.vectors[:, 0].to(rhs.dtype) @ (rhs / scale.mT))
+    x = pad(projection.expand(y, real=not rhs.is_complex()))
     result.weights = unpad(x - _project(vectors * scale, x @ null_space))
     result.residual = equation.residual(result.weights)
-    converges = basis.radius_bounds(equation).converges
+    converges = projection.radius_bounds(equation).converges
     result.status = judge(result.residual, converges, tolerance=DIRECT_TOLERANCE, exhausted=True)
     return result, single
 

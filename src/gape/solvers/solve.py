@@ -24,7 +24,6 @@ from gape.solvers.equation import Equation, as_rhs, check_fit, output_dtype
 from gape.solvers.error_bound import bound_errors
 from gape.solvers.gradient import attach_gradients
 from gape.solvers.kernels import supported
-from gape.solvers.krylov import Krylov
 from gape.solvers.readouts import SolveReadout, check_readout, read_out
 from gape.solvers.rooted import rooted
 from gape.solvers.singular import resolve_singular
@@ -206,9 +205,7 @@ def _solve_compiled(whole: _Part, relative: bool = False) -> Result | None:
     if not whole.graph.num_nodes or not supported(equation) or not equation.finite:
         return None
     whole.solver.check(equation)
-    result = (
-        Krylov(equation.tolerance).compiled(equation, relative=True) if relative else whole.solver.compiled(equation)
-    )
+    result = whole.solver.compiled(equation, relative=relative)
     left = None if result is None else result.has_status(Status.NOT_CONVERGED).nonzero().flatten()
     if result is None or left is None or len(left) == equation.num_graphs:
         return None
@@ -278,9 +275,9 @@ def _finish(result: Result, equation: Equation) -> Result:
     elif x is not equation.out:
         x = equation.out.copy_(x)
     if equation.final is not None or not result.weight_bound < torch.finfo(x.dtype).max / 2:
-        lost = overflowing(x.detach(), equation.sizes)
-        if lost is not None:
-            result.status[lost & ~result.has_status(Status.NOT_CONVERGED)] = code(Status.OVERFLOW)
+        overflowed = overflowing(x.detach(), equation.sizes)
+        if overflowed is not None:
+            result.status[overflowed & ~result.has_status(Status.NOT_CONVERGED)] = code(Status.OVERFLOW)
     result.weights, result.projection, result.coordinates = x, None, None
     return result
 

@@ -71,8 +71,8 @@ class Spectral(Solver):
 
 
 @dataclass(frozen=True, eq=False)
-class SmallGraphSolver:
-    """An automaton of one label in Schur form, for PyG's transforms, which see one graph at a time.
+class SmallGraphFormula:
+    """Solution in closed form for an automaton of one label, for PyG's transforms, which see one graph at a time.
 
     With A = V θ Vᵀ and a normal μ = W λ Wᴴ the node readout of one label is X = V (Vᵀ1 ⊗ αW / (1 - θλ)) Wᴴ. The
     residual of the equation is computed as for batches; where it is too large, or the sum over runs diverges, the
@@ -94,7 +94,7 @@ class SmallGraphSolver:
     back: NDArray[np.complex128]
 
     @classmethod
-    def of(cls, automaton: Automaton) -> SmallGraphSolver | None:
+    def of(cls, automaton: Automaton) -> SmallGraphFormula | None:
         """Prepare an automaton; ``None`` if it is not of the kind: one label, real, one normal μ, no τ."""
         if automaton.labels > 1 or automaton.typed or automaton.dtype.is_complex or automaton.final is not None:
             return None
@@ -119,8 +119,8 @@ class SmallGraphSolver:
 
         Example:
             >>> edge = np.array([[0.0, 1.0], [1.0, 0.0]])
-            >>> solver = SmallGraphSolver.of(Automaton.katz(0.25))
-            >>> solver.weights(edge, relative=False).ravel().round(6).tolist()
+            >>> formula = SmallGraphFormula.of(Automaton.katz(0.25))
+            >>> formula.weights(edge, relative=False).ravel().round(6).tolist()
             [1.333333, 1.333333]
         """
         theta, vectors = np.linalg.eigh(adjacency)

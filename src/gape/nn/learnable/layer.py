@@ -5,20 +5,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Any, Literal, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from gape._internal.validation import finite_number, positive, whole_number
+from gape._internal.validation import whole_number
 from gape.automaton import RootedAutomaton
 from gape.graph.convert import batched_graph
 from gape.graph.graph import Graph
 from gape.graph.hetero import hetero_graph, node_counts, relation_types
 from gape.graph.labels import DegreeLabels
-from gape.graph.walk_matrix import NAMES, MatrixName
+from gape.graph.walk_matrix import MatrixName
 from gape.nn.learnable.automaton import LearnableAutomaton, RootedAutomata, TransitionBy, TransitionForm
-from gape.nn.learnable.runs import GraphRuns, LayerReadout, check_basis, smith_steps
+from gape.nn.learnable.runs import GraphRuns, LayerReadout, check_basis, check_fixed_weights, smith_sum
+from gape.nn.learnable.settings import check_labels, check_rooted, check_settings, check_walk
 from gape.nn.scaling import FeatureScaling, Scaling
 from gape.solvers.basis import Basis, enough_vectors, prepare_layer
 from gape.solvers.certificate import lost_rows
@@ -119,11 +120,11 @@ class GAPE(nn.Module):
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        _check_settings(
+        check_settings(
             readout, length, out_channels, transition_by, damping, final, labelling, scaling=scaling, learn=learn
         )
-        _check_labels(labels, labelling, transition_by)
-        _check_walk(matrix, memory)
+        check_labels(labels, labelling, transition_by)
+        check_walk(matrix, memory)
         self.readout, self.length, self.matrix, self.memory = readout, length, matrix, memory
         self.labelling, self.damping, self.out_channels = labelling, damping, out_channels
         self.radius = None if radius is None else whole_number(radius, "radius", at_least=0)
@@ -131,7 +132,7 @@ class GAPE(nn.Module):
         self.machine: LearnableAutomaton | RootedAutomata
         if readout == "rooted":
             walk = {"transition": transition, "transition_by": transition_by, "matrix": matrix, "final": final}
-            _check_rooted(length, damping, learn, **walk, labels=labels, edge_types=edge_types)
+            check_rooted(length, damping, learn, **walk, labels=labels, edge_types=edge_types)
             self.machine = RootedAutomata(states, layers, damping=damping, seed=seed)
         elif layers != 3 or radius is not None:
             raise ValueError(f"layers and radius are for readout='rooted', got layers={layers} and radius={radius}")
@@ -276,12 +277,9 @@ class GAPE(nn.Module):
                 f"and a spectrum of {spectrum.dim()} dimensions"
             )
         transition, initial = machine.weights()
-        vectors, power, scale = vectors.to(transition.dtype), spectrum.to(transition.dtype), scale.unsqueeze(1)
-        start = torch.zeros_like(power).index_add(0, batch, vectors / scale)
-        runs, power = start.unsqueeze(-1) * initial[:, 0], power.unsqueeze(-1)
-        for _ in range(smith_steps(self.damping)):
-            runs = runs + power * (runs @ transition)
-            power, transition = power.square(), transition @ transition
+        vectors, theta, scale = vectors.to(transition.dtype), spectrum.to(transition.dtype), scale.unsqueeze(1)
+        start = torch.zeros_like(theta).index_add(0, batch, vectors / scale)
+        runs = smith_sum(theta.unsqueeze(-1), start.unsqueeze(-1) * initial[:, 0], transition, self.damping)
         found = (vectors.unsqueeze(1) @ runs[batch]).squeeze(1) * scale
         return self._project(found.to(machine.dtype))
 
@@ -328,8 +326,7 @@ class GAPE(nn.Module):
             return found
 
     def _rooted(self, graph: Graph, machine: RootedAutomata) -> Tensor:
-        if graph.edge_weight is not None and graph.edge_weight.requires_grad:
-            raise ValueError("edge_weight requires gradients, which a learnable automaton does not compute; detach it")
+        check_fixed_weights(graph)
         transition = machine.transition()
         # A machine of weights that are not finite gives features that are not finite, as other automata do.
         if not bool(torch.isfinite(transition).all()):
@@ -407,87 +404,3 @@ class GAPE(nn.Module):
         if not next(machine.parameters()).requires_grad:
             shown["learn"] = False
         return ", ".join(f"{name}={value!r}" for name, value in shown.items())
-
-
-def _check_settings(
-    readout: str,
-    length: int | None,
-    out_channels: int | None,
-    transition_by: str,
-    damping: float,
-    final: bool,
-    labelling: str,
-    scaling: str,
-    learn: bool,
-) -> None:
-    """Validate the settings of :class:`GAPE` and their combinations."""
-    if readout not in get_args(LayerReadout):
-        *others, last = map(repr, get_args(LayerReadout))
-        raise ValueError(f"readout must be {', '.join(others)} or {last}, got {readout!r}")
-    if labelling not in ("given", "degree"):
-        raise ValueError(f"labelling must be 'given' or 'degree', got {labelling!r}")
-    if length is not None:
-        positive(length, "length")
-    if out_channels is not None:
-        positive(out_channels, "out_channels")
-    if not isinstance(learn, bool):
-        raise ValueError(f"learn must be True or False, got {learn!r}")
-    _number(damping, "damping")
-    if not 0 < damping <= (1.0 if length else 1.0 - 1e-6):
-        bound = "1" if length else "1 - 1e-6 (1 itself with a length)"
-        raise ValueError(f"damping must be above 0 and at most {bound}, got {damping}")
-    if readout == "pair" and (out_channels is None or transition_by != "none" or final):
-        raise ValueError(
-            f"a pair readout needs out_channels (the attention heads), transition_by='none' and final=False; "
-            f"got out_channels={out_channels}, transition_by={transition_by!r}, final={final}"
-        )
-    if readout == "closed" and transition_by != "none" and length is None:
-        raise ValueError("closed runs of a typed automaton need a length, got length=None; give one, such as length=10")
-    if readout == "pair" and scaling in ("fixed", "whitened"):
-        raise ValueError(f"pairs are not scaled, got scaling={scaling!r}; leave it out")
-    if scaling == "whitened" and learn:
-        raise ValueError(
-            "scaling='whitened' computes principal components once, and training the automaton would change them; "
-            "give learn=False, or scaling='batch' or 'fixed'"
-        )
-
-
-def _check_rooted(length: int | None, damping: float, learn: bool, **others: Any) -> None:
-    """Validate settings of rooted runs."""
-    plain = {
-        "transition": "dense",
-        "transition_by": "none",
-        "labels": 1,
-        "edge_types": 1,
-        "matrix": "adjacency",
-        "final": False,
-    }
-    for name, value in others.items():
-        if value != plain[name]:
-            raise ValueError(f"rooted runs have {name}={plain[name]!r}, got {value!r}; leave it out")
-    if damping >= 1:
-        raise ValueError(f"rooted runs need damping below 1, got {damping}")
-    if length is not None and learn:
-        raise ValueError(f"rooted runs by length have no gradients, got length={length}; give learn=False")
-
-
-def _check_labels(labels: int, labelling: str, transition_by: str) -> None:
-    """Validate the number of labels."""
-    if labels == 1 and labelling == "degree":
-        raise ValueError("labelling='degree' needs the number of labels, got labels=1; give it, such as labels=8")
-    if labels == 1 and transition_by == "node":
-        raise ValueError("transition_by='node' needs the number of labels, got labels=1; give it, such as labels=28")
-
-
-def _check_walk(matrix: str, memory: float) -> None:
-    """Validate ``matrix`` and ``memory``."""
-    if matrix not in NAMES:
-        raise ValueError(f"there is no walk matrix {matrix!r}; there are {', '.join(NAMES)}")
-    if _number(memory, "memory") <= 0:
-        raise ValueError(f"memory must be more than 0 GiB, got {memory}")
-
-
-def _number(value: float, name: str) -> float:
-    if isinstance(value, str):
-        raise ValueError(f"{name} must be a number, got {value!r}")
-    return finite_number(value, name)

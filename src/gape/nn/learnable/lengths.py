@@ -27,7 +27,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from gape.graph.adjacency import Adjacency
-from gape.graph.walk_matrix import WalkMatrix
+from gape.graph.batching import offsets
+from gape.graph.walk_matrix import WalkMatrix, needs_edges_only
+from gape.linalg.powers import matrix_powers
 
 # Starts of closed runs that are followed together.
 MAX_STARTS = 16
@@ -64,10 +66,7 @@ def pair_by_length(matrices: Tensor, weights: Tensor, mix: Tensor, labels: Tenso
         labels: ``[graphs, n]``, node labels, arbitrary in padding; ``None`` if there is only one.
     """
     length, _, states = weights.shape
-    powers = [matrices]
-    while len(powers) < length:
-        powers.append(powers[-1] @ matrices)
-    walks = torch.stack(powers, -1)
+    walks = matrix_powers(matrices, length)[..., 1:]
     # Contribution of a walk of t steps from label a to each head. Summing over states first avoids n × n × k numbers.
     heads = torch.einsum("tak,htk->ath", weights, mix.reshape(-1, length, states))
     table = walks @ (heads[0] if labels is None else heads[labels])
@@ -225,10 +224,7 @@ class Steps:
         source, target, values = (part.detach() for part in walk.entries())
         if edge_type is not None:
             if len(edge_type) != len(source):
-                raise ValueError(
-                    f"transitions by edge type need a walk matrix of edges only, got {walk.name!r}, whose diagonal "
-                    "belongs to no edge; use 'adjacency', 'random_walk', 'random_walk_in' or 'symmetric'"
-                )
+                raise ValueError(needs_edges_only(walk.name))
             source = source + edge_type * walk.num_nodes
         return cls(source, target, values.to(dtype), (walk.num_nodes,), types)
 
@@ -297,9 +293,9 @@ def _flat(x: Tensor) -> Tensor:
 
 def _bags(group: Tensor, members: Tensor, weights: Tensor, count: int) -> Bags:
     order, sizes = torch.argsort(group, stable=True), torch.bincount(group, minlength=count)
-    return members[order], sizes.cumsum(0) - sizes, weights[order]
+    return members[order], offsets(sizes)[:-1], weights[order]
 
 
 def _sum(bags: Bags, table: Tensor) -> Tensor:
-    members, offsets, weights = bags
-    return F.embedding_bag(members, table, offsets, mode="sum", per_sample_weights=weights)
+    members, starts, weights = bags
+    return F.embedding_bag(members, table, starts, mode="sum", per_sample_weights=weights)

@@ -136,7 +136,9 @@ class GraphRuns:
     @cached_property
     def _walk(self) -> WalkMatrix:
         """The walk matrix of unit radius."""
-        radius = walk_radius(self.graph, self.matrix) if self.radius is None else self.radius
+        radius = self.radius
+        if radius is None:
+            radius = walk_radius(self.graph, self.matrix, absolute=True)
         return unit_walk(self.graph, self.matrix, radius)
 
     @cached_property
@@ -242,8 +244,7 @@ class GraphRuns:
 
 def check_graph(graph: Graph, machine: LearnableAutomaton) -> None:
     """Validate labels, edge types and weights of the graph for the automaton."""
-    if graph.edge_weight is not None and graph.edge_weight.requires_grad:
-        raise ValueError("edge_weight requires gradients, which a learnable automaton does not compute; detach it")
+    check_fixed_weights(graph)
     for name, what, place, count, values in (
         ("labels", "node labels", "node", machine.labels, graph.labels),
         ("edge_type", "edge types", "edge", machine.by_edge, graph.edge_type),
@@ -255,6 +256,12 @@ def check_graph(graph: Graph, machine: LearnableAutomaton) -> None:
         if values.numel() and int(values.max()) >= count:
             at = int((values >= count).nonzero()[0])
             raise ValueError(f"{name} must lie below {count}, got {int(values[at])} at {place} {at}")
+
+
+def check_fixed_weights(graph: Graph) -> None:
+    """Raise if the edge weights require gradients."""
+    if graph.edge_weight is not None and graph.edge_weight.requires_grad:
+        raise ValueError("edge_weight requires gradients, which a learnable automaton does not compute; detach it")
 
 
 def check_basis(basis: Basis, graph: Graph, matrix: str) -> Tensor:
@@ -272,33 +279,35 @@ class ResolventRuns:
     """Sum runs of all lengths on a batch of graphs, in the coordinates of its basis.
 
     Args:
-        basis: of walk matrices of unit radius.
+        projection: of walk matrices of unit radius.
         labels: ``[n]``, ``None`` if there is only one.
         damping: bound of ‖μ‖₂.
     """
 
-    basis: Projection
+    projection: Projection
     labels: Tensor | None
     damping: float
 
     def node(self, transition: Tensor, initial: Tensor) -> Tensor:
         """Return ``[n, k]``: runs from anywhere into each node, for μ ``[k, k]`` and α ``[k, m]``, in float64."""
-        basis = self.basis if self.labels is None else self.basis.with_labels(self.labels, initial.shape[1])
-        y = stein_solve(transition, basis.project(initial), None, self._system(basis))
-        return basis.expand(y)
+        projection = self.projection
+        if self.labels is not None:
+            projection = projection.with_labels(self.labels, initial.shape[1])
+        y = stein_solve(transition, projection.project(initial), None, self._system(projection))
+        return projection.expand(y)
 
     def closed(self, transition: Tensor, initial: Tensor) -> Tensor:
         """Return ``[n, k]``: runs from each node back to itself."""
-        table = self.basis.padding.unpad(self._vectors.square() @ self._resolvents(transition, initial))
+        table = self.projection.padding.unpad(self._vectors.square() @ self._resolvents(transition, initial))
         if self.labels is None:
             return table
         return (self._start_weights(initial).unsqueeze(1) @ _split(table, len(initial))).squeeze(1)
 
     def pair(self, transition: Tensor, initial: Tensor, mix: Tensor) -> Tensor:
         """Return ``[graphs, heads, n, n]`` for ``mix`` ``[heads, k]``: row v, column u holds the runs u → v."""
-        padding = self.basis.padding
+        padding = self.projection.padding
         # Eigenvectors of eigenvalue 0 may have entries in padding, which elsewhere are never read.
-        real = padding.pad(torch.ones(self.basis.adjacency.num_nodes, 1, dtype=torch.float64, device=mix.device))
+        real = padding.pad(torch.ones(self.projection.adjacency.num_nodes, 1, dtype=torch.float64, device=mix.device))
         vectors = self._vectors * real
         graphs, n, _ = vectors.shape
         mixed = _split(self._resolvents(transition, initial), len(transition)) @ mix.T
@@ -309,8 +318,8 @@ class ResolventRuns:
         # [graph, head, from u, j], then to every v. Summing over states first avoids n × n × k numbers.
         start = (vectors.unsqueeze(-1) * start).permute(0, 3, 1, 2)
         table = vectors.unsqueeze(1) @ start.mT
-        if self.basis.scale is not None:
-            c = padding.pad(self.basis.scale)
+        if self.projection.scale is not None:
+            c = padding.pad(self.projection.scale)
             c = torch.where(c > 0, c, 1.0)
             table = table * (c.unsqueeze(2) / c.unsqueeze(1)).unsqueeze(1)
         return table.reshape(graphs, len(mix), n, n)
@@ -318,20 +327,20 @@ class ResolventRuns:
     @property
     def _vectors(self) -> Tensor:
         """``[graphs, n_max, J]``."""
-        return self.basis.vectors[:, 0].mT
+        return self.projection.vectors[:, 0].mT
 
-    def _system(self, basis: Projection) -> BasisSystem:
+    def _system(self, projection: Projection) -> BasisSystem:
         # Ritz values of a directed graph may lie outside the unit disc, so these use the general solver.
-        return SmithSystem(basis, self.damping) if basis.form == "diagonal" else BasisSystem(basis)
+        return SmithSystem(projection, self.damping) if projection.form == "diagonal" else BasisSystem(projection)
 
     def _resolvents(self, transition: Tensor, initial: Tensor) -> Tensor:
         """Apply (I - θ_jμ)⁻¹ to each label's α, or to each state if those are fewer: ``[graphs, J, starts · k]``."""
         starts = initial.T if initial.shape[1] <= len(initial) else torch.eye(len(initial), device=initial.device)
-        graphs, dimension = len(self.basis.h), self.basis.dimension
+        graphs, dimension = len(self.projection.h), self.projection.dimension
         # One system per graph and start, which share Θ.
-        basis = replace(self.basis, h=self.basis.h.expand(-1, len(starts), -1))
+        projection = replace(self.projection, h=self.projection.h.expand(-1, len(starts), -1))
         rhs = starts.to(torch.float64)[:, None].expand(graphs, -1, dimension, -1).flatten(0, 1)
-        y = stein_solve(transition, rhs, None, self._system(basis))
+        y = stein_solve(transition, rhs, None, self._system(projection))
         return y.reshape(graphs, len(starts), dimension, -1).transpose(1, 2).flatten(2)
 
     def _start_weights(self, initial: Tensor) -> Tensor:
@@ -357,6 +366,23 @@ def smith_steps(damping: float, accuracy: float = 1e-15) -> int:
     return max(1, math.ceil(math.log2(math.log(accuracy) / math.log(damping))))
 
 
+def smith_sum(theta: Tensor, rhs: Tensor, transition: Tensor, damping: float) -> Tensor:
+    """Compute Σ_t Θᵗ S μᵗ by the squared Smith iteration: ``[…, J, k]``.
+
+    Args:
+        theta: ``[…, J, 1]``, the diagonal of Θ, of absolute value at most 1.
+        rhs: S, ``[…, J, k]``.
+        transition: μ, ``[k, k]``.
+        damping: bound of ‖μ‖₂, below 1.
+    """
+    y, steps = rhs, smith_steps(damping)
+    for step in range(steps):
+        y = y.addcmul(theta, y @ transition)
+        if step + 1 < steps:
+            theta, transition = theta.square(), transition @ transition
+    return y
+
+
 @dataclass(frozen=True, eq=False)
 class SmithSystem(BasisSystem):
     """Squared Smith iteration in the coordinates of a basis whose H is diagonal with entries of at most 1.
@@ -367,11 +393,5 @@ class SmithSystem(BasisSystem):
 
     damping: float
 
-    def solve(self, transition: Tensor, source: Tensor, adjoint: bool) -> Tensor:
-        y, power, mu = source, self.basis.h.flatten(0, 1).unsqueeze(-1), transition
-        steps = smith_steps(self.damping)
-        for step in range(steps):
-            y = y.addcmul(power, y @ mu)
-            if step + 1 < steps:
-                power, mu = power.square(), mu @ mu
-        return y
+    def solve(self, transition: Tensor, rhs: Tensor, adjoint: bool) -> Tensor:
+        return smith_sum(self.projection.h.flatten(0, 1).unsqueeze(-1), rhs, transition, self.damping)

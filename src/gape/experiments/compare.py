@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -15,10 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gape._internal.files import replacing
 from gape.encodings import Encoding, Pairs
 from gape.encodings.registry import ADVICE, make, names, settings_of
-from gape.experiments.runs.folder import processor_name
+from gape.experiments.runs.folder import Record, processor_name, read_lines, require_keys, update_lines
 from gape.experiments.runtime.cost import WORKLOADS, measure, others, save_workload
 from gape.graph.graph import Graph
 from gape.native import description
@@ -258,7 +256,7 @@ def _is_missing(cost: dict[str, Any] | None, again: bool) -> bool:
 def _told_apart(name: str, data_dir: Path | None) -> int | None:
     """Number of BREC's 400 pairs that differ in float64 features; ``None`` without data, or if order matters."""
     from gape.data.raw_files import data_folder
-    from gape.experiments.expressiveness import PairSet, separate_by_features
+    from gape.experiments.expressiveness import NotInvariantError, PairSet, separate_by_features
 
     folder = data_folder(data_dir)
     if folder is None or not (folder / "brec").is_dir():
@@ -266,26 +264,25 @@ def _told_apart(name: str, data_dir: Path | None) -> int | None:
     encoding = make(name, **_most_exact(name))
     try:
         return int(separate_by_features(name, encoding, PairSet.brec(data_dir)).told_apart.sum())
-    except ValueError as error:
-        if "no invariant" not in str(error):
-            raise
-        return None  # the features depend on the order of the nodes, or on the choice of eigenvectors
+    except NotInvariantError:
+        return None
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Write one line per encoding; those of other encodings stay."""
-    kept = [row for row in read_rows(path) if row.encoding not in {new.encoding for new in rows}]
+    """Write one line per encoding; those of other encodings stay. Several processes may write to one file."""
     order = {name: i for i, name in enumerate(names())}
-    every = sorted([*kept, *rows], key=lambda row: order.get(row.encoding, len(order)))
-    with replacing(path) as temporary:
-        temporary.write_text("".join(json.dumps(asdict(row)) + "\n" for row in every), encoding="utf-8")
+
+    def merged(records: list[Record]) -> list[Record]:
+        kept = {require_keys(record, ("encoding",), path)["encoding"]: record for record in records}
+        lines = kept | {row.encoding: asdict(row) for row in rows}
+        return sorted(lines.values(), key=lambda line: order.get(line["encoding"], len(order)))
+
+    update_lines(path, merged)
 
 
 def read_rows(path: Path) -> list[Row]:
     """Read what :func:`write_rows` wrote; nothing if there is no file."""
-    if not path.exists():
-        return []
-    return [Row(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [Row(**require_keys(record, ("encoding",), where)) for where, record in read_lines(path)]
 
 
 def render(rows: Sequence[Row], part: str) -> str:

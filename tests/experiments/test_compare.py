@@ -23,7 +23,7 @@ from gape.experiments.runtime.cost import (
     fitting_settings,
     load_workload,
     measure,
-    others,
+    measure_baseline,
     save_workload,
 )
 from gape.experiments.runtime.workloads import workload
@@ -105,16 +105,18 @@ def never_ending():
 def test_other_libraries_are_timed_where_they_have_the_encoding(tmp_path):
     path, _ = save_workload("CYCLES", tmp_path, None, share=0.002)
     limits = {"limit_seconds": 120, "limit_gigabytes": 2}
-    assert others("rw", "CYCLES", path, **limits)["seconds"] > 0
-    assert others("walk-profile", "CYCLES", path, **limits) is None
+    assert measure_baseline("rw", "CYCLES", path, **limits)["seconds"] > 0
+    assert measure_baseline("walk-profile", "CYCLES", path, **limits) is None
     wide = tmp_path / "wide.npz"
     np.savez(wide, edge_index=np.array([[0], [1]]), ptr=np.array([0, 60_000]))
-    assert others("heat", "web", wide, **limits) == {"way": "SciPy", "seconds": None, "refused": "memory"}
+    assert measure_baseline("heat", "web", wide, **limits) == {"way": "SciPy", "seconds": None, "refused": "memory"}
     apart = tmp_path / "apart.npz"
     np.savez(apart, edge_index=np.array([[0], [1]]), ptr=np.array([0, 3]))
-    assert others("resistance", "citations", apart, **limits)["refused"] == "Graph G must be strongly connected."
+    assert (
+        measure_baseline("resistance", "citations", apart, **limits)["refused"] == "Graph G must be strongly connected."
+    )
     large, _ = save_workload("web", tmp_path, None, share=0.002)
-    assert others("svd", "web", large, **limits)["seconds"] > 0
+    assert measure_baseline("svd", "web", large, **limits)["seconds"] > 0
 
 
 @pytest.mark.parametrize("name", sorted(baselines()))
@@ -220,7 +222,7 @@ def test_a_comparison_goes_on_where_it_was_ended(monkeypatch):
         return Cost(1.0, 0.5)
 
     monkeypatch.setattr(comparison, "measure", note)
-    monkeypatch.setattr(comparison, "others", lambda *args, **limits: None)
+    monkeypatch.setattr(comparison, "measure_baseline", lambda *args, **limits: None)
     monkeypatch.setattr(comparison, "observe", lambda name: observe("degree", graphs=2))
     words = {"data_dir": None, "share": 0.002}
     first = next(compare(["degree", "rw"], ["CYCLES"], **words))  # ended after one step

@@ -33,7 +33,7 @@ from gape.solvers import AlgebraicOnlyWarning
 #: Relative difference of float64 features above which graphs count as told apart, and how many times more it must be
 #: than what renumbering the nodes of a graph makes.
 TOLERANCE = 1e-10
-TIMES_NOISE = 100.0
+NOISE_FACTOR = 100.0
 # More than this is not rounding: the encoding depends on the order of the nodes.
 MAX_NOISE = 1e-6
 # Random projections of features to numbers that can be sorted.
@@ -176,7 +176,7 @@ def separate_by_features(name: str, encoding: Encoding, pairs: PairSet) -> Separ
             "is no invariant of graphs; leave it out"
         )
     gaps = np.array([_gap(a, b) for a, b in zip(features[::2], features[1::2], strict=True)])
-    tolerance = max(TOLERANCE, TIMES_NOISE * noise)
+    tolerance = max(TOLERANCE, NOISE_FACTOR * noise)
     return Separation(name, gaps > tolerance, time.perf_counter() - started, gaps, noise, tolerance)
 
 

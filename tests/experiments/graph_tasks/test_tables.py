@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gape.experiments.graph_tasks.cell import Cell
+from gape.experiments.graph_tasks.cell import Cell, collect, missing_cells, read_results
 from gape.experiments.graph_tasks.protocol import SEEDS
-from gape.experiments.graph_tasks.results import collect, missing_cells, read_results
 from gape.experiments.graph_tasks.settings import protocol_settings, settings_record
 from gape.experiments.report.numbers import best, differ, summarise
 from gape.experiments.report.render import render
 from gape.experiments.report.table import comparison
-from gape.experiments.runtime.table import chosen_workloads, measure_runtimes, runtime_table
+from gape.experiments.runtime.measurement import chosen_workloads, measure_runtimes, runtime_table
 
 
 def result(task="cycles", encoding="rw", seed=41, best=0.5, last=0.4, metric="accuracy", **more):

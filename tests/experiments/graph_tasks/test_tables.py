@@ -284,7 +284,7 @@ def test_cells_are_missing_without_a_result_or_with_one_that_less_time_ended(tmp
 def test_runtimes_are_measured_beside_the_other_ways_and_kept(tmp_path, monkeypatch):
     from gape.experiments.runtime import measurement
 
-    monkeypatch.setattr(measurement, "SIZES", {"CYCLES": 6000})
+    monkeypatch.setattr(measurement, "SIZES", {**measurement.SIZES, "CYCLES": 6000})
     lines = measure_runtimes(tmp_path, quick=True, workloads=["CYCLES"])
     assert [(line["encoding"], line["k"], line["way"]) for line in lines] == [
         ("gape", 20, "SciPy"),
@@ -330,7 +330,7 @@ def test_runtimes_measured_before_an_interruption_are_kept(tmp_path, monkeypatch
             raise KeyboardInterrupt
         return whole(work, comparison, seconds)
 
-    monkeypatch.setattr(measurement, "SIZES", {"CYCLES": 6000})
+    monkeypatch.setattr(measurement, "SIZES", {**measurement.SIZES, "CYCLES": 6000})
     monkeypatch.setattr(measurement, "timed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         measure_runtimes(tmp_path, quick=True, workloads=["CYCLES"])

@@ -12,8 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.results import describe_metric, read_results
+from gape.experiments.graph_tasks.cell import Cell, describe_metric, read_results
 from gape.experiments.graph_tasks.run import RunOptions, run_cells
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -283,7 +283,7 @@ def test_what_is_no_file_is_refused_before_anything_is_computed(capsys, folder, 
     make(folder / there)
     monkeypatch.setattr("gape.cli.encode_file.read_graphs", None)
     _, err = run(capsys, "friends.csv", "-e", "rw", "-o", output, code=2)
-    assert err == f"gape: {there} is no file that could be replaced (a folder or a device); name another one\n"
+    assert err == f"gape: {there} is a folder or device; name a regular file\n"
 
 
 def test_names_of_nodes_beside_an_array_overwrite_nothing_else(capsys, tmp_path):

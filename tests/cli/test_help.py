@@ -55,6 +55,26 @@ def test_help_of_bench_names_every_task(capsys):
     assert set(TASKS) <= set(words_of(out).replace(",", " ").replace(".", " ").split())
 
 
+def test_help_of_table_names_every_table(capsys):
+    from gape.experiments.report.layouts import OTHER_TABLES, table_names
+
+    _, out, _ = answer(capsys, "table", "--help")
+    assert {*table_names(), *OTHER_TABLES} <= set(re.split(r"[,;:.]?\s", words_of(out)))
+
+
+def test_help_of_encode_names_every_file_format(capsys):
+    from gape.io.write import ENDINGS
+
+    _, out, _ = answer(capsys, "encode", "--help")
+    assert set(ENDINGS) <= set(re.split(r"[,;]?\s", words_of(out)))
+
+
+def test_a_plain_encode_does_not_import_what_is_for_large_graphs():
+    program = "import sys, gape.cli.encode_file\nprint(sorted(m for m in sys.modules if m.startswith('gape.scale')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_help_lists_every_command(capsys):
     for path in [(), ("translate",)]:
         below = {name[len(path)] for name in COMMANDS if name[: len(path)] == path}

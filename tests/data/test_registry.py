@@ -58,9 +58,14 @@ def test_generators_leave_global_randomness_alone(name: str) -> None:
 
 
 def test_unknown_names_and_options_list_what_there_is() -> None:
-    with pytest.raises(ValueError, match="no dataset 'zink'; there are zinc, csl, cycles"):
+    with pytest.raises(
+        ValueError, match=r"there is no dataset 'zink'; there are zinc, csl, cycles.* brec; did you mean 'zinc'\?"
+    ):
         load("zink")
-    with pytest.raises(ValueError, match="'cycles' has no option 'sede'; it has variant, train, val, test, seed, ca"):
+    with pytest.raises(
+        ValueError,
+        match=r"'cycles' has no option 'sede'; it has variant, train, val, test, seed, ca.*; did you mean 'seed'\?",
+    ):
         load("cycles", sede=1)
     with pytest.raises(ValueError, match="'csl' has no option 'colour'; it has order, seed"):
         check("csl", colour="red")

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from gape.encodings import Encoding, Pairs, RandomWalk, make
 from gape.encodings.registry import ADVICE, REGISTRY
 from gape.experiments import compare as comparison
 from gape.experiments.compare import Row, compare, compared_names, observe, read_rows, render, write_rows
+from gape.experiments.expressiveness import PairSet
 from gape.experiments.runtime.baselines import baselines, sample_graphs
 from gape.experiments.runtime.cost import (
     Cost,
@@ -21,7 +23,7 @@ from gape.experiments.runtime.cost import (
     fitting_settings,
     load_workload,
     measure,
-    others,
+    measure_baseline,
     save_workload,
 )
 from gape.experiments.runtime.workloads import workload
@@ -103,16 +105,18 @@ def never_ending():
 def test_other_libraries_are_timed_where_they_have_the_encoding(tmp_path):
     path, _ = save_workload("CYCLES", tmp_path, None, share=0.002)
     limits = {"limit_seconds": 120, "limit_gigabytes": 2}
-    assert others("rw", "CYCLES", path, **limits)["seconds"] > 0
-    assert others("walk-profile", "CYCLES", path, **limits) is None
+    assert measure_baseline("rw", "CYCLES", path, **limits)["seconds"] > 0
+    assert measure_baseline("walk-profile", "CYCLES", path, **limits) is None
     wide = tmp_path / "wide.npz"
     np.savez(wide, edge_index=np.array([[0], [1]]), ptr=np.array([0, 60_000]))
-    assert others("heat", "web", wide, **limits) == {"way": "SciPy", "seconds": None, "refused": "memory"}
+    assert measure_baseline("heat", "web", wide, **limits) == {"way": "SciPy", "seconds": None, "refused": "memory"}
     apart = tmp_path / "apart.npz"
     np.savez(apart, edge_index=np.array([[0], [1]]), ptr=np.array([0, 3]))
-    assert others("resistance", "citations", apart, **limits)["refused"] == "Graph G must be strongly connected."
+    assert (
+        measure_baseline("resistance", "citations", apart, **limits)["refused"] == "Graph G must be strongly connected."
+    )
     large, _ = save_workload("web", tmp_path, None, share=0.002)
-    assert others("svd", "web", large, **limits)["seconds"] > 0
+    assert measure_baseline("svd", "web", large, **limits)["seconds"] > 0
 
 
 @pytest.mark.parametrize("name", sorted(baselines()))
@@ -160,6 +164,49 @@ def test_rows_are_kept_and_shown(tmp_path, capsys):
     assert "| `gape` | 0.5 s | ? |" in printed(capsys, "--show", str(file), "--part", "choice")
 
 
+def test_rows_written_at_the_same_time_are_all_kept(tmp_path):
+    file = tmp_path / "comparison.jsonl"
+    every = compared_names()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: write_rows(file, [Row(name)]), every))
+    assert [row.encoding for row in read_rows(file)] == every
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"), [('{"encoding": "rw", ', "is damaged"), ('{"costs": {}}', "is not a result: it has no")]
+)
+def test_damaged_lines_are_named(tmp_path, line, complaint):
+    file = tmp_path / "comparison.jsonl"
+    write_rows(file, [Row("gape")])
+    file.write_text(file.read_text() + line + "\n")
+    with pytest.raises(ValueError, match=f"line 2 of {file} {complaint}"):
+        read_rows(file)
+    with pytest.raises(ValueError, match=complaint):
+        write_rows(file, [Row("rw")])
+
+
+def test_encodings_that_depend_on_the_order_of_nodes_tell_no_pairs_apart(monkeypatch, tmp_path):
+    class Numbered(RandomWalk):
+        def compute(self, graph):
+            degrees = torch.bincount(graph.edge_index[0], minlength=graph.num_nodes)
+            return (degrees * torch.arange(graph.num_nodes)).to(torch.float64).unsqueeze(1)
+
+    class Failing(RandomWalk):
+        def compute(self, graph):
+            raise ValueError("there is no invariant here")
+
+    (tmp_path / "brec").mkdir()
+    star = Graph.from_edges([(0, 1), (0, 2), (0, 3)], undirected=True)
+    pairs = PairSet(Graph.union([star, star]), ["toy"])
+    monkeypatch.setattr(PairSet, "brec", classmethod(lambda cls, data_dir: pairs))
+    for name, kind in {"numbered": Numbered, "failing": Failing}.items():
+        monkeypatch.setitem(REGISTRY, name, (kind, {}))
+    assert comparison._told_apart("degree", tmp_path) == 0
+    assert comparison._told_apart("numbered", tmp_path) is None
+    with pytest.raises(ValueError, match="no invariant here"):
+        comparison._told_apart("failing", tmp_path)
+
+
 def printed(capsys, *words):
     with pytest.raises(SystemExit) as end:
         main(["compare", *words])
@@ -175,7 +222,7 @@ def test_a_comparison_goes_on_where_it_was_ended(monkeypatch):
         return Cost(1.0, 0.5)
 
     monkeypatch.setattr(comparison, "measure", note)
-    monkeypatch.setattr(comparison, "others", lambda *args, **limits: None)
+    monkeypatch.setattr(comparison, "measure_baseline", lambda *args, **limits: None)
     monkeypatch.setattr(comparison, "observe", lambda name: observe("degree", graphs=2))
     words = {"data_dir": None, "share": 0.002}
     first = next(compare(["degree", "rw"], ["CYCLES"], **words))  # ended after one step

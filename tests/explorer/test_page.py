@@ -16,7 +16,7 @@ from gape.data.csl import circular_skip_link
 from gape.data.planar import are_planar
 from gape.encodings import make
 from gape.explorer import GALLERY, example, explore
-from gape.explorer.basis import MAX_FLOAT_ELEMENTS, Arrays
+from gape.explorer.content import MAX_FLOAT_ELEMENTS, Arrays
 from gape.solvers.solution import Status
 
 DTYPES = {"f8": np.float64, "f4": np.float32, "u1": np.uint8, "u2": np.uint16, "u4": np.uint32}

@@ -76,7 +76,7 @@ def test_a_folder_is_free_again_after_a_failure(tmp_path):
         raise KeyError
     with (
         folder_lock(tmp_path),
-        pytest.raises(ValueError, match="is being run by another process"),
+        pytest.raises(ValueError, match="is in use by another process"),
         folder_lock(tmp_path),
     ):
         pass

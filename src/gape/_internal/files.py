@@ -44,11 +44,11 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     Example:
         >>> check_writable("/dev/null")
         Traceback (most recent call last):
-        ValueError: /dev/null is no file that could be replaced (a folder or a device); name another one
+        ValueError: /dev/null is a folder or device; name a regular file
     """
     path = Path(path)
     if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is no file that could be replaced (a folder or a device); name another one")
+        raise ValueError(f"{path} is a folder or device; name a regular file")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} for {path.name}; make it first")
 
@@ -69,8 +69,12 @@ def check_free_space(folder: str | os.PathLike[str], needed: float, what: str) -
 
 
 @contextmanager
-def naming_disk_errors(name: str, outcome: str = "") -> Iterator[None]:
+def naming_disk_errors(name: str, consequence: str = "") -> Iterator[None]:
     """Name the file in errors of the disk: the system's message has no name, or a temporary one.
+
+    Args:
+        name: of the file.
+        consequence: appended to the message, such as "; nothing was written".
 
     Example:
         >>> with naming_disk_errors("pe.npy"), open("/dev/full", "w") as file:
@@ -84,7 +88,7 @@ def naming_disk_errors(name: str, outcome: str = "") -> Iterator[None]:
         # torch.save, given an open file, raises an error of its own while it handles that of the disk.
         for found in (error, error.__context__):
             if isinstance(found, OSError) and found.errno in DISK_ERRORS:
-                raise OSError(found.errno, f"{os.strerror(found.errno)}{outcome}", name) from error
+                raise OSError(found.errno, f"{os.strerror(found.errno)}{consequence}", name) from error
         raise
 
 
@@ -127,13 +131,13 @@ def folder_lock(folder: Path) -> Iterator[None]:
         ...         with folder_lock(Path(folder)):
         ...             pass
         Traceback (most recent call last):
-        ValueError: ... is being run by another process; wait for it, or take another folder
+        ValueError: ... is in use by another process; wait for it, or take another folder
     """
     try:
         with file_lock(folder / ".lock", wait=False):
             yield
     except Timeout as error:
-        raise ValueError(f"{folder} is being run by another process; wait for it, or take another folder") from error
+        raise ValueError(f"{folder} is in use by another process; wait for it, or take another folder") from error
 
 
 @contextmanager

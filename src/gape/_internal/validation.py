@@ -129,8 +129,8 @@ def check_one_of(choices: tuple[str, ...], **settings: str) -> None:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of an error message that suggests the most similar known word, or nothing if none is similar.
 
-    Short words, whose share of common letters says little, are similar if one slip of the fingers lies between them, or
-    if three letters or more begin a known word.
+    Short words, whose share of common letters says little, are similar if they differ by one typo, or if three letters
+    or more begin a known word.
 
     >>> did_you_mean("lenght", ["length", "memory"]), did_you_mean("x", ["length"])
     ("; did you mean 'length'?", '')
@@ -140,14 +140,18 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     word, lowered = str(word).lower(), {name.lower(): name for name in known}
     found = (
         difflib.get_close_matches(word, lowered, n=1, cutoff=0.7)
-        or sorted((name for name in lowered if _one_slip_apart(word, name)), key=lambda name: name[0] != word[0])
+        or sorted((name for name in lowered if within_one_typo(word, name)), key=lambda name: name[0] != word[0])
         or [name for name in lowered if len(word) >= 3 and name.startswith(word)]
     )
     return f"; did you mean {lowered[found[0]]!r}?" if found else ""
 
 
-def _one_slip_apart(a: str, b: str) -> bool:
-    """Whether one letter changed, left out or added, or two swapped, make one word the other (both of two or more)."""
+def within_one_typo(a: str, b: str) -> bool:
+    """Return True if the words differ by one typo: a letter changed, missing or added, or two swapped.
+
+    >>> within_one_typo("spf", "spd"), within_one_typo("zinc", "zinck"), within_one_typo("rw", "sa")
+    (True, True, False)
+    """
     if min(len(a), len(b)) < 2:
         return False
     while a and b and a[0] == b[0]:

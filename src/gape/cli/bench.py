@@ -87,7 +87,7 @@ def bench(
     missing: Annotated[bool, typer.Option("--missing", help="Run only cells without a result in --results.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the cells and run none.")] = False,
     short: Annotated[
-        bool, typer.Option("--short", help="CYCLES with fewer test graphs on a short schedule: a try in minutes.")
+        bool, typer.Option("--short", help="Quick trial (minutes): CYCLES with fewer test graphs on a short schedule.")
     ] = False,
     report: Annotated[
         Path | None,
@@ -126,7 +126,7 @@ def bench(
     else:
         cells = _grid(tasks or [], (encoding or _FOUR).split(","), seeds or 1, pairs, max_minutes)
     if missing:
-        from gape.experiments.graph_tasks.results import missing_cells
+        from gape.experiments.graph_tasks.cell import missing_cells
 
         if not results.is_dir():
             raise FileNotFoundError(f"--missing runs what --results lacks, and there is no folder {results}")
@@ -163,7 +163,7 @@ def bench(
         if report is not None and found:
             _report(report, cells, pairs, found, options)
     if collect:
-        from gape.experiments.graph_tasks.results import collect as gather
+        from gape.experiments.graph_tasks.cell import collect as gather
 
         for path, lines in gather(out, results).items():
             typer.echo(f"{path}: {lines} results")
@@ -204,8 +204,7 @@ def _report(
     report: Path, cells: list[Cell], pairs: dict[str, str], found: list[dict[str, Any]], options: RunOptions
 ) -> None:
     """Print the table of one task, and write its HTML page."""
-    from gape.experiments.report.page import write_report
-    from gape.experiments.report.render import render
+    from gape.experiments.report.render import render, write_report
     from gape.experiments.report.table import comparison
 
     task, rows = cells[0].task, list(dict.fromkeys(cell.encoding for cell in cells))

@@ -16,7 +16,9 @@ from gape.cli.options import DataDir, complete_encoding, needs
 def compare(
     encodings: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ENCODING", help="Encodings. Default: all of graphs.", autocompletion=complete_encoding),
+        typer.Argument(
+            metavar="ENCODING", help="Encodings. Default: all graph encodings.", autocompletion=complete_encoding
+        ),
     ] = None,
     workload: Annotated[
         str | None,
@@ -29,12 +31,10 @@ def compare(
     ] = 1.0,
     results: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Keep every figure there as it comes; what the file has is not measured."),
+        typer.Option(metavar="FILE", help="Append results to FILE; skip what it has."),
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Measure the times in --results once more.")] = False,
-    show: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Measure nothing: print the figures kept in this file.")
-    ] = None,
+    show: Annotated[Path | None, typer.Option(metavar="FILE", help="Print stored results without measuring.")] = None,
     part: Annotated[
         str | None, typer.Option(metavar="PART", help="Print one table: cost, promises, or choice, an extract.")
     ] = None,
@@ -176,7 +176,7 @@ def expressiveness(
 
 
 def _float64(name: str) -> dict[str, str]:
-    """The most exact type that the encoding has."""
+    """Return the setting for float64, if the encoding has it."""
     from gape.encodings import settings_of
 
     choices = next(setting.choices for setting in settings_of(name) if setting.name == "dtype")

@@ -46,8 +46,8 @@ def encode(
             "--output",
             "-o",
             metavar="FILE",
-            help="Output file: .parquet, .csv, .tsv, .csv.gz, .npz, .npy or .pt; `-` for csv on standard output. "
-            "A folder for many inputs.",
+            help="Output file: .parquet, .csv, .tsv, .csv.gz, .tsv.gz, .npz, .npy or .pt; `-` for csv on standard "
+            "output. A folder for many inputs.",
         ),
     ],
     encoding: Annotated[
@@ -153,7 +153,7 @@ def encode(
         if not seeds:
             notes.append(f"{encoding} draws no random numbers, so --seed changes nothing")
     if many:
-        from gape.cli.encode_shards import encode_many
+        from gape.cli.encode_scale import encode_many
 
         encode_many(
             files,
@@ -193,7 +193,7 @@ def _encode_on_disk(
     vectors: Precision,
     quiet: bool,
 ) -> None:
-    from gape.cli.encode_large import encode_on_disk
+    from gape.cli.encode_scale import encode_on_disk
 
     files, settings = split_arguments(words, {"relative"})
     if len(files) != 1:

@@ -16,11 +16,10 @@ from gape.encodings.base import Encoding
 from gape.encodings.pairs import Pairs
 from gape.encodings.store import Store
 from gape.graph.graph import Graph
-from gape.io.named_graphs import NamedGraphs, undirected
+from gape.io.named_graphs import NamedGraphs, encode_counted, undirected
 from gape.io.read import read_graphs
 from gape.io.text_table import STANDARD_STREAM
 from gape.io.write import check_output, output_files, write_encoding
-from gape.scale.worker import encode_counted
 from gape.solvers.solution import Status
 
 # Nodes and edges per part: small enough for the bar to move, large enough to keep all processors busy.

@@ -35,13 +35,15 @@ def explore(
         typer.Option(
             "--encoding",
             "-e",
-            help="Encoding to show beside GAPE; may be repeated, see `gape encodings`.",
+            help="Further encoding to show; may be repeated, see `gape encodings`.",
             autocompletion=complete_encoding,
         ),
     ] = None,
-    states: Annotated[int | None, typer.Option(help="States of the automaton shown first. Default: 16.")] = None,
-    damping: Annotated[float | None, typer.Option(help="Its damping, relative to 1/ρ(A). Default: 0.9.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Its seed, 0 to 99. Default: 0.")] = None,
+    states: Annotated[int | None, typer.Option(help="States of the first automaton. Default: 16.")] = None,
+    damping: Annotated[
+        float | None, typer.Option(help="Damping of the first automaton, relative to 1/ρ(A). Default: 0.9.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the first automaton, 0 to 99. Default: 0.")] = None,
     only: Annotated[
         str | None, typer.Option(metavar="NAME", help="Show this graph only, if the file has several.")
     ] = None,

@@ -25,8 +25,8 @@ def table(
         typer.Argument(
             metavar="NAME",
             help="graph-performance, rw-ppr-graph, k-study, graph-runtime or translation; ours: learned, ablation, "
-            "ablation-typed, rooted, scaling, damping, directed, diamonds, typed, pairs, sizes, node-order, "
-            "expressiveness.",
+            "ablation-typed, rooted, scaling, damping, directed, diamonds, typed, pairs, sizes, splits, "
+            "node-order, expressiveness.",
         ),
     ] = "graph-performance",
     format_: Annotated[
@@ -95,7 +95,7 @@ def table(
         if plot is not None:
             raise ValueError(f"--plot draws tables of graph tasks, such as graph-performance, and {name} is none")
     if name == "graph-runtime":
-        from gape.experiments.runtime.table import chosen_workloads, measure_runtimes, runtime_table
+        from gape.experiments.runtime.measurement import chosen_workloads, measure_runtimes, runtime_table
 
         rows = encoding.split(",") if encoding else None
         if measure:
@@ -138,8 +138,8 @@ def _of_training(
     name: str, tasks: list[str] | None, rows: list[str] | None, words: list[str], runs: Path, results: Path
 ) -> Table:
     """Make a table of graph tasks; print what it leaves out to stderr."""
+    from gape.experiments.graph_tasks.cell import count_replaced, latest, matches_current_protocol, read_results
     from gape.experiments.graph_tasks.protocol import TASKS
-    from gape.experiments.graph_tasks.results import count_replaced, latest, matches_current_protocol, read_results
     from gape.experiments.graph_tasks.settings import task_protocol
     from gape.experiments.report.layouts import layout
     from gape.experiments.report.table import comparison, only_with_other_settings, other_settings

@@ -131,8 +131,8 @@ def score(
 
     Example: gape translate score output.vi tst2013.vi.xz
     """
+    from gape.experiments.translation.corpus import check_aligned, check_lines, read_lines
     from gape.experiments.translation.scoring import score as score_lines
-    from gape.experiments.translation.text import check_aligned, check_lines, read_lines
 
     translations, expected = read_lines(hypotheses), read_lines(references)
     untokenised = None if raw is None else read_lines(raw)
@@ -166,13 +166,11 @@ def run(
 
     Example: gape translate run runs-translation/gape tst2013.en.xz -o output.vi
     """
-    from rich.console import Console
-
     from gape._internal.files import check_writable
-    from gape.experiments.runs.progress import counting_bar
+    from gape._internal.progress import ProgressDisplay
+    from gape.experiments.translation.corpus import check_lines, read_lines, write_lines
     from gape.experiments.translation.folder import TranslationFolder
     from gape.experiments.translation.settings import BeamSettings
-    from gape.experiments.translation.text import check_lines, read_lines, write_lines
     from gape.experiments.translation.translator import translate as translate_lines
 
     settings, lines = BeamSettings(beam=beam, length_penalty=length_penalty), read_lines(source)
@@ -188,9 +186,14 @@ def run(
         transformer.replace_positions(positions, seed=trained.training.seed)
         if {positions, trained.model.positions} - {"sinusoidal", "sinusoidal-automaton"}:
             typer.echo(f"gape: the model was trained with {trained.model.positions}, not with {positions}", err=True)
-    with counting_bar(Console(stderr=True), "translating") as show:
+    with ProgressDisplay(amount="count") as display:
         translations = translate_lines(
-            transformer, vocabulary, lines, settings, origin=str(source), progress=partial(show, source.name)
+            transformer,
+            vocabulary,
+            lines,
+            settings,
+            origin=str(source),
+            progress=partial(display.update, f"translating {source.name}"),
         )
     write_lines(output, translations)
     count = len(translations)

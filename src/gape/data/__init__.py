@@ -1,11 +1,12 @@
 """Graph datasets by name, in one form: real ones from files, synthetic ones from seeded generators."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from gape._internal.validation import did_you_mean
 from gape.data.baselines import edge_count_baseline, isolated_node_baseline
 from gape.data.brec import BREC
 from gape.data.csl import CSL
@@ -80,7 +81,7 @@ def names() -> tuple[str, ...]:
 
 def _dataset_class(name: str) -> Any:
     if name not in DATASETS:
-        raise ValueError(f"no dataset {name!r}; there are {', '.join(DATASETS)}")
+        raise ValueError(f"there is no dataset {name!r}; there are {', '.join(DATASETS)}{did_you_mean(name, DATASETS)}")
     return DATASETS[name]
 
 
@@ -129,10 +130,12 @@ def check(name: str, **settings: Any) -> None:
     _dataset_class(name)(**settings)
 
 
-def _check_known(name: str, chosen: Iterable[str], known: Iterable[str]) -> None:
+def _check_known(name: str, chosen: Iterable[str], known: Collection[str]) -> None:
     for option in chosen:
         if option not in known:
-            raise ValueError(f"dataset {name!r} has no option {option!r}; it has {', '.join(known)}")
+            raise ValueError(
+                f"dataset {name!r} has no option {option!r}; it has {', '.join(known)}{did_you_mean(option, known)}"
+            )
 
 
 def options(name: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from gape.data.flat import Array, FlatGraphs
 from gape.data.generation import PairedGraphs, check_even, shuffled_pairs
 
 Variant = Literal["clean", "released", "matched", "matched-released"]
-LOW, HIGH = 0, 8  # range of added nodes per cycle in the released script, without HIGH
+MIN_ADDED_NODES, END_ADDED_NODES = 0, 8  # range of added nodes per cycle in the released script, without the end
 _EXTRA_NODES = 20  # clean: attached paths have 0 to 19 nodes more than needed to make the sizes of a pair equal
 
 
@@ -238,8 +238,8 @@ class CyclesV(PairedGraphs):
     """
 
     variant: Variant = "clean"
-    low: int = LOW
-    high: int = HIGH
+    low: int = MIN_ADDED_NODES
+    high: int = END_ADDED_NODES
     train: int = 200
     val: int = 1_000
     test: int = 10_000
@@ -253,7 +253,7 @@ class CyclesV(PairedGraphs):
             raise ValueError(f"variant must be one of {', '.join(get_args(Variant))}, got {self.variant!r}")
         if not 0 <= self.low < self.high:
             raise ValueError(f"low and high must satisfy 0 <= low < high, got low={self.low} and high={self.high}")
-        if self.variant.startswith("matched") and (self.low, self.high) != (LOW, HIGH):
+        if self.variant.startswith("matched") and (self.low, self.high) != (MIN_ADDED_NODES, END_ADDED_NODES):
             raise ValueError(
                 f"low and high are for variant='clean' and 'released', got variant={self.variant!r} with "
                 f"low={self.low} and high={self.high}: leave them out"

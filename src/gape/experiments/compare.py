@@ -1,8 +1,7 @@
-"""Every encoding on the same graphs: cost, promises and what it tells apart, as JSON lines and as tables."""
+"""Compare encodings on the same graphs: cost, observed properties and pairs told apart, as JSON lines and tables."""
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -15,11 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gape._internal.files import replacing
 from gape.encodings import Encoding, Pairs
 from gape.encodings.registry import ADVICE, make, names, settings_of
-from gape.experiments.runs.folder import processor_name
-from gape.experiments.runtime.cost import WORKLOADS, measure, others, save_workload
+from gape.experiments.runs.folder import Record, processor_name, read_lines, require_keys, update_lines
+from gape.experiments.runtime.cost import WORKLOADS, measure, measure_baseline, save_workload
 from gape.graph.graph import Graph
 from gape.native import description
 
@@ -30,8 +28,8 @@ _VARIANTS = ("gape-star", "gape-star-20", "gape-2star", "gape-2star-20", "gape-2
 
 
 @dataclass(frozen=True)
-class Promises:
-    """Observed on random graphs, not proven.
+class ObservedProperties:
+    """Properties measured on random graphs.
 
     Args:
         repeatable: the same bytes in two runs and with one and two threads.
@@ -50,7 +48,7 @@ class Promises:
     disconnected: str
 
 
-def observe(name: str, graphs: int = 20, seed: int = 0) -> Promises:
+def observe(name: str, graphs: int = 20, seed: int = 0) -> ObservedProperties:
     """Try an encoding with its default settings on random graphs.
 
     Example:
@@ -64,7 +62,7 @@ def observe(name: str, graphs: int = 20, seed: int = 0) -> Promises:
     with warnings.catch_warnings(action="ignore"):
         alone = [_values(encoding, graph) for graph in singles]
         together = _split(encoding, singles)
-        return Promises(
+        return ObservedProperties(
             repeatable=_repeatable(encoding, singles),
             batch_error=max(_difference(a, b) for a, b in zip(alone, together, strict=True)),
             order_error=max(_order_error(encoding, graph, draw) for graph in singles),
@@ -170,12 +168,12 @@ def _succeeds(work: Callable[[], Any]) -> bool:
 
 @dataclass(frozen=True)
 class Row:
-    """All that is known of one encoding; the fields are those of ``results/comparison.jsonl``.
+    """Measurements of one encoding; the fields are those of ``results/comparison.jsonl``.
 
     Args:
         encoding: its name.
         costs: by workload: seconds, GiB or the reason why not, and what others take.
-        promises: the fields of :class:`Promises`; empty if they were not looked at.
+        promises: the fields of :class:`ObservedProperties`; empty if they were not measured.
         told_apart: pairs of BREC; ``None`` if the order of nodes matters, or without data.
         conditions: machine, versions, limits, data and time of measurement.
     """
@@ -188,7 +186,7 @@ class Row:
 
 
 def compared_names() -> list[str]:
-    """The encodings of graphs, one of each kind."""
+    """List the encodings of graphs, one of each kind."""
     return [name for name in names() if name not in (*_SEQUENCES, *_VARIANTS)]
 
 
@@ -243,7 +241,7 @@ def compare(
             path, origin = save_workload(work, Path(folder), data_dir, share)
             for name in missing:
                 report(f"{name} on {work}")
-                cost = {**asdict(measure(name, path, **limits)), "others": others(name, work, path, **limits)}
+                cost = {**asdict(measure(name, path, **limits)), "others": measure_baseline(name, work, path, **limits)}
                 row = rows[name]
                 data = {**row.conditions.get("data", {}), work: origin}
                 when = {"finished": datetime.now(UTC).isoformat(timespec="seconds"), "data": data}
@@ -258,7 +256,7 @@ def _is_missing(cost: dict[str, Any] | None, again: bool) -> bool:
 def _told_apart(name: str, data_dir: Path | None) -> int | None:
     """Number of BREC's 400 pairs that differ in float64 features; ``None`` without data, or if order matters."""
     from gape.data.raw_files import data_folder
-    from gape.experiments.expressiveness import PairSet, separate_by_features
+    from gape.experiments.expressiveness import NotInvariantError, PairSet, separate_by_features
 
     folder = data_folder(data_dir)
     if folder is None or not (folder / "brec").is_dir():
@@ -266,26 +264,25 @@ def _told_apart(name: str, data_dir: Path | None) -> int | None:
     encoding = make(name, **_most_exact(name))
     try:
         return int(separate_by_features(name, encoding, PairSet.brec(data_dir)).told_apart.sum())
-    except ValueError as error:
-        if "no invariant" not in str(error):
-            raise
-        return None  # the features depend on the order of the nodes, or on the choice of eigenvectors
+    except NotInvariantError:
+        return None
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Write one line per encoding; those of other encodings stay."""
-    kept = [row for row in read_rows(path) if row.encoding not in {new.encoding for new in rows}]
+    """Write one line per encoding; those of other encodings stay. Several processes may write to one file."""
     order = {name: i for i, name in enumerate(names())}
-    every = sorted([*kept, *rows], key=lambda row: order.get(row.encoding, len(order)))
-    with replacing(path) as temporary:
-        temporary.write_text("".join(json.dumps(asdict(row)) + "\n" for row in every), encoding="utf-8")
+
+    def merged(records: list[Record]) -> list[Record]:
+        kept = {require_keys(record, ("encoding",), path)["encoding"]: record for record in records}
+        lines = kept | {row.encoding: asdict(row) for row in rows}
+        return sorted(lines.values(), key=lambda line: order.get(line["encoding"], len(order)))
+
+    update_lines(path, merged)
 
 
 def read_rows(path: Path) -> list[Row]:
     """Read what :func:`write_rows` wrote; nothing if there is no file."""
-    if not path.exists():
-        return []
-    return [Row(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [Row(**require_keys(record, ("encoding",), where)) for where, record in read_lines(path)]
 
 
 def render(rows: Sequence[Row], part: str) -> str:
@@ -302,7 +299,7 @@ def render(rows: Sequence[Row], part: str) -> str:
 
 
 def describe_conditions(rows: Sequence[Row]) -> str:
-    """The graphs and the machine of the costs, in a sentence each.
+    """Describe the graphs and the machine of the costs, in a sentence each.
 
     >>> describe_conditions([Row("rw", conditions={"data": {"ZINC": "real"}, "processor": "Z80", "torch": "2",
     ...     "kernels": "avx2", "limits": [60, 4]})])
@@ -339,7 +336,7 @@ def _cost(cost: dict[str, Any] | None) -> str:
 
 
 def _seconds(time: float) -> str:
-    """Two digits.
+    """Format seconds with two significant digits.
 
     >>> _seconds(0.01234), _seconds(1.25), _seconds(123.4)
     ('0.012 s', '1.2 s', '123 s')
@@ -359,7 +356,7 @@ def _promises(row: Row) -> list[str]:
 
 
 def _choice(row: Row) -> list[str]:
-    """What matters most for a choice: time on many small graphs and on a large one, what it tells apart and takes."""
+    """Format the columns of the "choice" table: times on small graphs and a large one, pairs told apart, directed."""
     times = []
     for work in ("ZINC", "web"):
         cost = row.costs.get(work)

@@ -33,7 +33,7 @@ from gape.solvers import AlgebraicOnlyWarning
 #: Relative difference of float64 features above which graphs count as told apart, and how many times more it must be
 #: than what renumbering the nodes of a graph makes.
 TOLERANCE = 1e-10
-TIMES_NOISE = 100.0
+NOISE_FACTOR = 100.0
 # More than this is not rounding: the encoding depends on the order of the nodes.
 MAX_NOISE = 1e-6
 # Random projections of features to numbers that can be sorted.
@@ -153,24 +153,30 @@ def separate(name: str, pairs: PairSet) -> Separation:
     return Separation(name, apart.astype(bool), time.perf_counter() - started)
 
 
+class NotInvariantError(ValueError):
+    """The features of an encoding depend on the order of the nodes, or on the choice of eigenvectors."""
+
+
 def separate_by_features(name: str, encoding: Encoding, pairs: PairSet) -> Separation:
     """Compare the multisets of float64 features of nodes, or of pairs of nodes, of an encoding.
 
     Features are divided by their largest absolute value and mapped to numbers by random projections, which are sorted;
-    the gap of two graphs is the largest difference, over projections, at the same position. Raises for encodings that
-    depend on the order of the nodes, or on the choice of eigenvectors.
+    the gap of two graphs is the largest difference, over projections, at the same position.
+
+    Raises:
+        NotInvariantError: the features depend on the order of the nodes, or on the choice of eigenvectors.
     """
     started = time.perf_counter()
     features = _sorted_features(encoding, pairs.graph)
     shuffled = _sorted_features(encoding, _shuffled(pairs.graph))
     noise = max(_gap(a, b) for a, b in zip(features, shuffled, strict=True))
     if noise > MAX_NOISE:
-        raise ValueError(
+        raise NotInvariantError(
             f"{name} gives other features when nodes are numbered otherwise (relative difference {noise:.1e}), so it "
             "is no invariant of graphs; leave it out"
         )
     gaps = np.array([_gap(a, b) for a, b in zip(features[::2], features[1::2], strict=True)])
-    tolerance = max(TOLERANCE, TIMES_NOISE * noise)
+    tolerance = max(TOLERANCE, NOISE_FACTOR * noise)
     return Separation(name, gaps > tolerance, time.perf_counter() - started, gaps, noise, tolerance)
 
 

@@ -152,7 +152,9 @@ def _with_random_numbers(compute: Callable[[Tensor, Block], Tensor], found: list
             return map_threads(partial(compute, drawn), found)
         except ZeroDivisionError:
             continue
-    raise ArithmeticError(f"a pivot vanished for each of {ATTEMPTS} random draws, which is as good as impossible")
+    raise ArithmeticError(
+        f"a pivot vanished for each of {ATTEMPTS} random draws, whose probability is about 0; please report it"
+    )
 
 
 def _collect(computed: list[Block], values: list[Tensor]) -> Multisets:

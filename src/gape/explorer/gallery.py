@@ -1,4 +1,4 @@
-"""What a page shows, and examples by name, none of which needs data files."""
+"""Page settings, and built-in examples by name."""
 
 from __future__ import annotations
 

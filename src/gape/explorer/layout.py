@@ -24,14 +24,14 @@ MAX_STRESS_STEPS = 200
 STRESS_TOLERANCE = 1e-5
 # Graphs of at most so many nodes start from each pair of so many principal axes.
 MAX_STARTS_NODES, STRESS_AXES = 150, 5
-PIVOTS = 40
+NUM_PIVOTS = 40
 # Least and largest number of cells along each side of the grid on which repulsion is computed.
 MIN_GRID, MAX_GRID = 64, 256
 FORCE_STEPS = 120
 # Width of the picture divided by its height.
-ASPECT = 1.35
+WIDTH_PER_HEIGHT = 1.35
 # Space between components, in units of an edge's length.
-GAP = 1.2
+GAP_EDGE_LENGTHS = 1.2
 
 
 def layout(graph: Graph) -> Points:
@@ -61,7 +61,7 @@ def layout(graph: Graph) -> Points:
             places[nodes] = _component(matrix if len(nodes) == n else matrix[nodes][:, nodes])
         _pack(places, parts)
         boxes.append(np.arange(start, stop))
-    _pack(places, boxes, gap=2 * GAP)
+    _pack(places, boxes, gap=2 * GAP_EDGE_LENGTHS)
     return places
 
 
@@ -154,7 +154,7 @@ def _force_layout(matrix: scipy.sparse.csr_array) -> Points:
 def _pivot_layout(matrix: scipy.sparse.csr_array) -> Points:
     n = matrix.shape[0]
     nearest, pivot, rows = np.full(n, np.inf), 0, []
-    for _ in range(min(PIVOTS, n)):
+    for _ in range(min(NUM_PIVOTS, n)):
         rows.append(scipy.sparse.csgraph.dijkstra(matrix, unweighted=True, indices=pivot))
         nearest = np.minimum(nearest, rows[-1])
         pivot = int(nearest.argmax())
@@ -201,14 +201,14 @@ def _kernels(grid: int) -> tuple[NDArray[Any], NDArray[Any]]:
     return scipy.fft.rfft2(dx / square), scipy.fft.rfft2(dy / square)
 
 
-def _pack(places: Points, boxes: list[NDArray[Any]], gap: float = GAP) -> None:
-    """Move the boxes of nodes side by side into rows, in order, so that the whole is about ``ASPECT`` wide."""
+def _pack(places: Points, boxes: list[NDArray[Any]], gap: float = GAP_EDGE_LENGTHS) -> None:
+    """Move the boxes of nodes side by side into rows, in order; the whole gets about the ratio ``WIDTH_PER_HEIGHT``."""
     boxes = [box for box in boxes if len(box)]
     if not boxes:
         return
     low = np.stack([places[box].min(0) for box in boxes])
     size = np.stack([places[box].max(0) for box in boxes]) - low + gap
-    width = max(float(size[:, 0].max()), math.sqrt(float(size.prod(1).sum()) * ASPECT))
+    width = max(float(size[:, 0].max()), math.sqrt(float(size.prod(1).sum()) * WIDTH_PER_HEIGHT))
     if len(boxes) == 2:  # a pair is compared from left to right
         width = float(size[:, 0].sum())
     x = y = height = 0.0

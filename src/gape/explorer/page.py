@@ -18,8 +18,15 @@ from gape._internal.files import asset, page_style, replacing
 from gape._internal.validation import as_tensor, check_finite, did_you_mean
 from gape.automaton import Automaton
 from gape.encodings.gape import GAPE
-from gape.explorer.basis import MAX_LIVE_NODES, MAX_LIVE_NODES_DIRECTED, Arrays, is_live, pack_extremal, pack_live
-from gape.explorer.encoded import chosen_encodings
+from gape.explorer.content import (
+    MAX_LIVE_NODES,
+    MAX_LIVE_NODES_DIRECTED,
+    Arrays,
+    chosen_encodings,
+    is_live,
+    pack_extremal,
+    pack_live,
+)
 from gape.explorer.gallery import GALLERY, MAX_SEED, MAX_STATES, Example, View, example
 from gape.explorer.layout import layout
 from gape.graph.convert import as_graph

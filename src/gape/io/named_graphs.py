@@ -1,7 +1,9 @@
-"""Graphs read from files, with the names of their nodes."""
+"""Graphs read from files, with the names of their nodes; encoding them, with a count of certificates."""
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from gape.encodings.pairs import Pairs
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
+from gape.solvers.solution import AlgebraicOnlyWarning, SolveError, Status
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,3 +134,26 @@ def undirected(named: NamedGraphs) -> NamedGraphs:
     edges = torch.stack([everything // n, everything % n])
     made = Graph(edges, n, edge_weight=both if weighted else None, labels=graph.labels, ptr=graph.ptr)
     return replace(named, graph=made)
+
+
+def encode_counted(graph: Graph, encoding: Any, names: Any, counts: Counter[Status]) -> Tensor | Pairs:
+    """Encode a batch and count the certificates; raise with its name if a graph cannot be encoded.
+
+    Args:
+        graph: the batch.
+        encoding: settings.
+        names: of the graphs; ``None`` for one graph without a name.
+        counts: gets the number of graphs by status, if the encoding solves an equation.
+    """
+    if not hasattr(encoding, "solve"):
+        return encoding(graph)  # type: ignore[no-any-return]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AlgebraicOnlyWarning)  # the counts say it
+            solution = encoding.solve(graph)
+    except SolveError as error:
+        failed = error.solution.failed[0]
+        which = "the graph" if names is None else f"graph {names[failed]!s}"
+        raise ValueError(f"{which} cannot be encoded; {error.solution.status[failed]}") from error
+    counts.update(solution.counts())
+    return Pairs(solution.weights, graph.sizes) if encoding.pairwise else solution.weights

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from gape._internal.validation import seed_number, whole_number
 from gape.io.edge_chunks import EdgeChunk
+from gape.linalg.integers import mix
 
 BLOCK_EDGES = 1 << 20
 # Edges drawn together: their arrays stay in the cache.
 PIECE_EDGES = 1 << 16
 # Two levels of the recursion are drawn with 16 random bits, so four draws with one hash.
 DRAWS_PER_HASH = 4
-_GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,9 @@ def _inverse_distribution(values: NDArray[np.uint64], chance: NDArray[np.float64
 
 
 def splitmix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64 on unsigned arrays, as :func:`gape.linalg.integers.mix`, which is for tensors."""
-    x = x + _GOLDEN
-    x = (x ^ (x >> np.uint64(30))) * _MIX_1
-    x = (x ^ (x >> np.uint64(27))) * _MIX_2
-    return x ^ (x >> np.uint64(31))
+    """Hash unsigned 64-bit integers, elementwise; :func:`gape.linalg.integers.mix` of their bits.
+
+    >>> [f"{number:016x}" for number in splitmix(np.array([0, 0x9E3779B97F4A7C15], dtype=np.uint64))]
+    ['e220a8397b1dcdaf', '6e789e6aa1b965f4']
+    """
+    return np.asarray(mix(torch.from_numpy(x.view(np.int64))).numpy().view(np.uint64))

@@ -1,30 +1,25 @@
-"""What a worker does with a shard: read blocks of graphs, encode them, write one Parquet file."""
+"""Encode one shard in a worker process: read blocks of graphs, encode them, write one Parquet file."""
 
 from __future__ import annotations
 
 import os
 import socket
 import time
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from gape._internal.files import DISK_ERRORS, replacing
-from gape.encodings.pairs import Pairs
-from gape.graph.graph import Graph
 from gape.io.blocks import GraphTable
-from gape.io.named_graphs import NamedGraphs, undirected, unweighted
+from gape.io.named_graphs import NamedGraphs, encode_counted, undirected, unweighted
 from gape.io.read import read_graphs
 from gape.io.write import ParquetBlocks
 from gape.scale.manifest import Record, Shard, sha256
-from gape.solvers.solution import AlgebraicOnlyWarning, SolveError, Status
+from gape.solvers.solution import Status
 
 
 def encode_shard(shard: Shard) -> Record:
@@ -127,26 +122,3 @@ def _whole_file(shard: Shard) -> NamedGraphs:
         name = shard.name.removesuffix("-00000.parquet")
         named = replace(named, graphs=np.array([name], dtype=np.str_))
     return named
-
-
-def encode_counted(graph: Graph, encoding: Any, names: Any, counts: Counter[Status]) -> Tensor | Pairs:
-    """Encode a batch and count the certificates; raise with its name if a graph cannot be encoded.
-
-    Args:
-        graph: the batch.
-        encoding: settings.
-        names: of the graphs; ``None`` for one graph without a name.
-        counts: gets the number of graphs by status, if the encoding solves an equation.
-    """
-    if not hasattr(encoding, "solve"):
-        return encoding(graph)  # type: ignore[no-any-return]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AlgebraicOnlyWarning)  # the counts say it
-            solution = encoding.solve(graph)
-    except SolveError as error:
-        failed = error.solution.failed[0]
-        which = "the graph" if names is None else f"graph {names[failed]!s}"
-        raise ValueError(f"{which} cannot be encoded; {error.solution.status[failed]}") from error
-    counts.update(solution.counts())
-    return Pairs(solution.weights, graph.sizes) if encoding.pairwise else solution.weights

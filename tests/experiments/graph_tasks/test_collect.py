@@ -8,9 +8,9 @@ from threading import Event
 import pytest
 
 from gape._internal import files as atomic
-from gape.experiments.graph_tasks.results import collect
+from gape.experiments.graph_tasks.cell import collect
 from gape.experiments.runs.folder import read_lines
-from gape.experiments.runtime.table import FILE, store_line
+from gape.experiments.runtime.measurement import FILE, store_line
 from gape.experiments.translation.results import collect as collect_translations
 
 COMMITTED = Path(__file__).parents[3] / "results"

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gape.experiments.graph_tasks.cell import Cell
-from gape.experiments.graph_tasks.results import REQUIRED_KEYS, read_results
+from gape.experiments.graph_tasks.cell import REQUIRED_KEYS, Cell, read_results
 from gape.experiments.graph_tasks.settings import current_names
 from gape.experiments.runs.folder import read_lines
 

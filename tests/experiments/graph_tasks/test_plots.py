@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gape.experiments.graph_tasks.results import read_results
+from gape.experiments.graph_tasks.cell import read_results
 from gape.experiments.report.layouts import table_names
 from gape.experiments.report.numbers import Summary, paper_results
 from gape.experiments.report.plots import dot_plot, draw_table

@@ -2,8 +2,8 @@
 
 from gape._internal.files import page_style
 from gape.experiments.graph_tasks.settings import protocol_settings
-from gape.experiments.report.page import encodings_to_show
 from gape.experiments.report.plots import render_page
+from gape.experiments.report.render import encodings_to_show
 from gape.explorer import explore
 
 

@@ -14,13 +14,12 @@ import torch
 from rich.console import Console
 
 from gape._internal.files import folder_lock
+from gape._internal.progress import ProgressDisplay
 from gape.data import Cycles, FlatGraphs, GraphDataset, Split
-from gape.experiments.graph_tasks.cell import Cell
+from gape.experiments.graph_tasks.cell import Cell, finished_result, matches_current_protocol, missing_cells
 from gape.experiments.graph_tasks.checkpoint import Checkpoint, read_epochs
-from gape.experiments.graph_tasks.results import finished_result, matches_current_protocol, missing_cells
 from gape.experiments.graph_tasks.run import CellListener, RunOptions, check_parts, run_cell, run_cells
 from gape.experiments.report.table import comparison
-from gape.experiments.runs.progress import ProgressDisplay
 
 # What depends on the clock rather than on the settings.
 CLOCK = ("minutes", "finished", "encoding_seconds")
@@ -29,7 +28,7 @@ KILLED = """
 import os, signal, sys, torch
 from pathlib import Path
 import gape.experiments.graph_tasks.training as loop
-from gape.experiments.runs.progress import ProgressDisplay
+from gape._internal.progress import ProgressDisplay
 from gape.experiments.graph_tasks.cell import Cell
 from gape._internal.files import folder_lock
 from gape.experiments.graph_tasks.run import RunOptions, run_cell
@@ -285,7 +284,7 @@ def test_an_empty_part_is_found_before_training():
 def test_a_run_that_another_process_is_at_is_refused(tmp_path, tiny):
     cell = Cell("cycles", "none", 41, tiny)
     cell.folder(tmp_path).mkdir(parents=True)
-    with folder_lock(cell.folder(tmp_path)), pytest.raises(ValueError, match="is being run by another process"):
+    with folder_lock(cell.folder(tmp_path)), pytest.raises(ValueError, match="is in use by another process"):
         run_cell(cell, RunOptions(tmp_path))
 
 
@@ -298,7 +297,7 @@ def test_csl_is_the_mean_over_five_folds(tmp_path):
     assert (cell.folder(tmp_path) / "fold-4" / "metrics.csv").exists()
 
 
-def test_a_run_whose_error_is_never_finite_ends_and_says_so(tmp_path, tiny, monkeypatch):
+def test_a_run_whose_error_is_never_finite_ends_and_says_so(tmp_path, tiny, monkeypatch, capsys):
     # Molecules whose targets are infinite: no epoch is better than another.
     from gape import data
     from gape.experiments.graph_tasks import data as training_data
@@ -319,9 +318,9 @@ def test_a_run_whose_error_is_never_finite_ends_and_says_so(tmp_path, tiny, monk
         raise AssertionError(f"{word} is not JSON")
 
     assert json.loads(text, parse_constant=refuse) == result
-    with ProgressDisplay(1, Console(file=io.StringIO())) as display:
+    with ProgressDisplay(show=False) as display:
         CellListener(display).on_done(cell, result)
-    assert "test mae not finite at best validation" in display.console.file.getvalue()
+    assert "test mae not finite at best validation" in capsys.readouterr().out
     table = comparison("graph-performance", [{**result, "overrides": {}}], tasks=["zinc"], encodings=["none"])
     assert table.lines[0][2][0].text == "not finite [1]"
 
@@ -349,7 +348,9 @@ def test_bars_say_which_cell_it_is_and_how_long_it_takes_whatever_the_width(widt
     cell = Cell("directed-cycles", "spd", 95, {"data.symmetrized": "true"}, 10.0)
     line = {"epoch": 107.0, "minutes": 2.0, "lr": 5e-4, "train_loss": 0.7, "val_loss": 0.7, "val_accuracy": 0.665}
     page = Console(file=io.StringIO(), width=width)
-    with ProgressDisplay(1, Console(file=io.StringIO(), width=width, force_terminal=True)) as display:
+    with ProgressDisplay(
+        amount="note", console=Console(file=io.StringIO(), width=width, force_terminal=True)
+    ) as display:
         listener = CellListener(display)
         listener.on_start(cell)
         listener.on_message(cell, (0, 1, line))

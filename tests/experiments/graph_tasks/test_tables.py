@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gape.experiments.graph_tasks.cell import Cell
+from gape.experiments.graph_tasks.cell import Cell, collect, missing_cells, read_results
 from gape.experiments.graph_tasks.protocol import SEEDS
-from gape.experiments.graph_tasks.results import collect, missing_cells, read_results
 from gape.experiments.graph_tasks.settings import protocol_settings, settings_record
 from gape.experiments.report.numbers import best, differ, summarise
 from gape.experiments.report.render import render
 from gape.experiments.report.table import comparison
-from gape.experiments.runtime.table import chosen_workloads, measure_runtimes, runtime_table
+from gape.experiments.runtime.measurement import chosen_workloads, measure_runtimes, runtime_table
 
 
 def result(task="cycles", encoding="rw", seed=41, best=0.5, last=0.4, metric="accuracy", **more):
@@ -285,7 +284,7 @@ def test_cells_are_missing_without_a_result_or_with_one_that_less_time_ended(tmp
 def test_runtimes_are_measured_beside_the_other_ways_and_kept(tmp_path, monkeypatch):
     from gape.experiments.runtime import measurement
 
-    monkeypatch.setattr(measurement, "SIZES", {"CYCLES": 6000})
+    monkeypatch.setattr(measurement, "SIZES", {**measurement.SIZES, "CYCLES": 6000})
     lines = measure_runtimes(tmp_path, quick=True, workloads=["CYCLES"])
     assert [(line["encoding"], line["k"], line["way"]) for line in lines] == [
         ("gape", 20, "SciPy"),
@@ -331,7 +330,7 @@ def test_runtimes_measured_before_an_interruption_are_kept(tmp_path, monkeypatch
             raise KeyboardInterrupt
         return whole(work, comparison, seconds)
 
-    monkeypatch.setattr(measurement, "SIZES", {"CYCLES": 6000})
+    monkeypatch.setattr(measurement, "SIZES", {**measurement.SIZES, "CYCLES": 6000})
     monkeypatch.setattr(measurement, "timed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         measure_runtimes(tmp_path, quick=True, workloads=["CYCLES"])

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from gape.cli import main
+from gape.experiments.translation.corpus import read_lines
 from gape.experiments.translation.folder import TranslationFolder
 from gape.experiments.translation.results import read_results
 from gape.experiments.translation.settings import PRESETS
-from gape.experiments.translation.text import read_lines
 from tests.experiments.translation.small_runs import settings
 
 
@@ -43,7 +43,7 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
     assert "bad.en, line 2: the line is empty" in call("run", run, tmp_path / "bad.en", "-o", tmp_path / "x")[2]
     missing = call("run", run, tmp_path / "test.en", "-o", tmp_path / "nowhere" / "x")[2]
     assert f"there is no folder {tmp_path / 'nowhere'} for x; make it first" in missing
-    assert "no file that could be replaced" in call("run", run, tmp_path / "test.en", "-o", tmp_path)[2]
+    assert "is a folder or device; name a regular file" in call("run", run, tmp_path / "test.en", "-o", tmp_path)[2]
     assert "is the text to translate" in call("run", run, tmp_path / "test.en", "-o", tmp_path / "test.en")[2]
     assert call("run", run, tmp_path / "test.en", "-o", tmp_path / "test.hyp.xz")[0] == 0
     assert read_lines(tmp_path / "test.hyp.xz") == read_lines(tmp_path / "test.hyp")
@@ -67,7 +67,7 @@ def test_command_line_trains_and_translates(mirror, tmp_path, capsys, monkeypatc
     assert "In training text, drop_empty=True (--drop-empty) drops such pairs" in empty
     evbnews = call("train", "--languages", "de-fr", "-o", tmp_path / "y")[2]
     assert "languages (--languages) applies to a folder of your own; evbnews is en-vi" in evbnews
-    assert "unknown position encoding 'gap'" in call("train", "-e", "gap", "-o", tmp_path / "y")[2]
+    assert "there is no position encoding 'gap'" in call("train", "-e", "gap", "-o", tmp_path / "y")[2]
     code, out, _ = call(
         "rows",
         "--steps",

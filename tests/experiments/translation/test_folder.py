@@ -39,7 +39,7 @@ def test_only_complete_runs_are_prolonged(mirror, tmp_path):
 
 
 def test_two_processes_do_not_train_in_one_folder(mirror, tmp_path):
-    with folder_lock(tmp_path), pytest.raises(ValueError, match="is being run by another process; wait for it"):
+    with folder_lock(tmp_path), pytest.raises(ValueError, match="is in use by another process; wait for it"):
         train(settings(), mirror, tmp_path)
     assert not TranslationFolder(tmp_path).started
 

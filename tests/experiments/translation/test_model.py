@@ -144,7 +144,7 @@ def test_too_long_a_sequence_is_refused(tiny):
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"positions": "gap"}, "unknown position encoding 'gap'; choose one of sinusoidal, gape"),
+        ({"positions": "gap"}, "there is no position encoding 'gap'; there are sinusoidal, gape"),
         ({"heads": 3}, "heads must divide width, got heads=3 and width=512"),
         ({"dropout": 1.0}, "dropout must be at least 0 and less than 1"),
         ({"layers": 0}, "layers must be at least 1"),

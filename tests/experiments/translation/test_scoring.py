@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from gape.cli import main
+from gape.experiments.translation.corpus import detokenise, read_lines
 from gape.experiments.translation.scoring import compare, score
-from gape.experiments.translation.text import detokenise, read_lines
 
 PUBLISHED = {
     "GAPE-32.5": 32.45,

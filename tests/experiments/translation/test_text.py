@@ -4,8 +4,15 @@ import lzma
 
 import pytest
 
-from gape.experiments.translation.corpus import Corpus, load_splits, read_corpus, split_by_article
-from gape.experiments.translation.text import detokenise, read_lines, unescape
+from gape.experiments.translation.corpus import (
+    Corpus,
+    detokenise,
+    load_splits,
+    read_corpus,
+    read_lines,
+    split_by_article,
+    unescape,
+)
 
 
 @pytest.fixture
@@ -96,7 +103,7 @@ def test_data_sets_are_found_in_the_iwslt_layout_and_in_a_folder_of_ones_own(wri
         write(f"iwslt15-en-vi/{name}", "x\n")
     assert load_splits("iwslt15", tmp_path).train.source == ("it &apos;s",)
     assert load_splits(str(tmp_path / "own")).tests[0].target == ("nó",)
-    with pytest.raises(ValueError, match="unknown dataset 'iwslt', and no such folder; choose one of evbnews, iwslt15"):
+    with pytest.raises(ValueError, match="there is no dataset or folder 'iwslt'; there are evbnews, iwslt15"):
         load_splits("iwslt", tmp_path)
 
 

@@ -17,13 +17,14 @@ from gape.encodings import Pairs
 from gape.encodings.store import Store
 from gape.experiments.graph_tasks.registry import LearnedEncoding, find_row, learned, make_encoding
 from gape.experiments.graph_tasks.settings import Settings
+from gape.graph.batching import members
 from gape.graph.convert import as_graph
 from gape.graph.graph import Graph
 from gape.nn import AttentionPattern, WalkInput
 from gape.solvers import AlgebraicOnlyWarning
 
 # Evaluation batches stay in memory, with their attention patterns, if they have at most this many edges in all.
-KEEP_EDGES = 3_000_000
+MAX_KEPT_EDGES = 3_000_000
 
 
 @dataclass(eq=False)
@@ -143,10 +144,7 @@ def encoded_dataset(settings: Settings, data_dir: str | Path | None = None) -> E
 
 def _select(pairs: Pairs, graphs: Tensor) -> Pairs:
     """Return the matrices of some of the graphs."""
-    counts = pairs.sizes[graphs].square()
-    first = pairs.ptr[graphs] - (counts.cumsum(0) - counts)
-    rows = torch.arange(int(counts.sum())) + torch.repeat_interleave(first, counts)
-    return Pairs(pairs.values[rows], pairs.sizes[graphs])
+    return Pairs(pairs.values[members(pairs.ptr, graphs)], pairs.sizes[graphs])
 
 
 def mix_seeds(*numbers: int) -> int:
@@ -228,7 +226,7 @@ class FixedBatches:
         seen = []
         for part in self._parts:
             batch = self.encoded.batch(part)
-            if edges <= KEEP_EDGES:
+            if edges <= MAX_KEPT_EDGES:
                 seen.append(batch)
             yield batch
         self._kept = seen

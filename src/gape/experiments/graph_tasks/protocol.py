@@ -65,5 +65,5 @@ TASKS: Mapping[str, TaskProtocol] = {
 # fmt: on
 
 #: k of GAPE and of PPRP, in every task.
-STATES = 32
-POWERS = 20
+GAPE_STATES = 32
+PPRP_POWERS = 20

@@ -19,20 +19,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 
+from gape._internal.progress import ProgressDisplay, duration
 from gape.data import GraphDataset, edge_count_baseline
-from gape.experiments.graph_tasks.cell import Cell
+from gape.experiments.graph_tasks.cell import Cell, describe_metric, finished_result
 from gape.experiments.graph_tasks.checkpoint import Checkpoint
 from gape.experiments.graph_tasks.data import EncodedDataset, FixedBatches, encoded_dataset
 from gape.experiments.graph_tasks.network import build_network, evaluate
-from gape.experiments.graph_tasks.results import describe_metric, finished_result
 from gape.experiments.graph_tasks.settings import epochs_left, minutes_left, protocol_changes, settings_record
 from gape.experiments.graph_tasks.training import train_fold
 from gape.experiments.runs.folder import Record, RunFolder, versions
 from gape.experiments.runs.pool import Send, run_on_executor, run_pool
-from gape.experiments.runs.progress import ProgressDisplay, duration
 
+# Seconds between two lines about a cell where there is no terminal: training takes minutes to hours.
+LINE_EVERY_SECONDS = 300.0
 #: Called after every epoch: index of the fold, number of folds, line of metrics.csv.
 Report = Callable[[int, int, dict[str, float]], None]
 
@@ -224,8 +224,9 @@ def run_cells(
     if options.rank is not None and (jobs > 1 or executor is not None):
         raise ValueError("torchrun's processes train one cell together; leave out --jobs and --scheduler")
     cells = _unique(cells)
-    with display or ProgressDisplay(len(cells), Console(quiet=not options.writes)) as shown:
-        listener = CellListener(shown)
+    progress = display or ProgressDisplay(amount="note", show=options.writes, line_every_seconds=LINE_EVERY_SECONDS)
+    with progress as shown:
+        listener = CellListener(shown, len(cells), quiet=not options.writes)
         waiting = []
         for cell in cells:
             try:
@@ -244,7 +245,7 @@ def run_cells(
         elif executor is None:
             run_pool(waiting, partial(_run, options), workers=jobs, listener=listener)
         elif waiting:
-            shown.start_count(len(waiting))  # workers elsewhere do not report their epochs
+            listener.start_count(len(waiting))  # workers elsewhere do not report their epochs
             run_on_executor(waiting, partial(_run, options.absolute()), executor=executor, listener=listener)
     return [listener.results[cell.name] for cell in cells if cell.name in listener.results], listener.failures
 
@@ -270,14 +271,33 @@ def _unique(cells: Sequence[Cell]) -> list[Cell]:
 
 @dataclass
 class CellListener:
-    """Shows the progress of cells and gathers their results by name: the listener of :func:`run_pool`."""
+    """Shows the progress of cells, prints how they end and gathers their results by name, for :func:`run_pool`.
+
+    Args:
+        display: of the progress, on standard error; how cells end is printed on standard output.
+        total: number of cells.
+        quiet: print nothing.
+        results: by the name of the cell.
+        failures: name and reason of each cell that failed.
+    """
 
     display: ProgressDisplay
+    total: int = 1
+    quiet: bool = False
     results: dict[str, Record] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    ended: int = 0
+    waiting: int = 0
+
+    def start_count(self, cells: int) -> None:
+        """Show a bar of cells that end, for cells of which nothing else is known."""
+        self.waiting = cells
+        self.display.start("runs", cells, f"0 of {cells}")
 
     def on_start(self, cell: Cell) -> None:
-        self.display.start(cell.name)
+        self.display.start(cell.name, note="running")
+        if self.display.lines:
+            self.display.log(f"{cell.name}: started")
 
     def on_message(self, cell: Cell, message: tuple[int, int, Mapping[str, float]]) -> None:
         """Show an epoch: fold, number of folds, line of ``metrics.csv``."""
@@ -295,12 +315,27 @@ class CellListener:
     def on_done(self, cell: Cell, result: Any, skipped: bool = False) -> None:
         self.results[cell.name] = result
         how = "was finished before" if skipped else f"{sum(result['epochs'])} epochs, {result['minutes']:.1f} min"
-        self.display.finish(
-            cell.name,
+        self._end(
+            cell,
             f"test {result['metric'].replace('_', ' ')} {describe_metric(result)} ({how}, stopped by "
             f"{result['stopped']})",
         )
 
     def on_failed(self, cell: Cell, reason: str) -> None:
         self.failures.append(f"{cell.name}: {reason}")
-        self.display.fail(cell.name, reason)
+        # The caller prints all reasons in full at the end; in a long queue the first line helps at once.
+        self._end(cell, f"failed: {reason.splitlines()[0]}" if self.total > 1 else "failed")
+
+    def _end(self, cell: Cell, text: str) -> None:
+        """Print how a cell ended, and remove its bar."""
+        self.ended += 1
+        if not self.quiet:
+            print(f"{cell.name}: {text} [{self.ended}/{self.total}]", flush=True)
+        self.display.remove(cell.name)
+        if self.waiting:
+            self._advance_count()
+
+    def _advance_count(self) -> None:
+        done = self.waiting - (self.total - self.ended)
+        left = self.display.elapsed_seconds("runs") / 60 * (self.waiting - done) / done
+        self.display.update("runs", done, self.waiting, f"{done} of {self.waiting}, about {duration(left)} left")

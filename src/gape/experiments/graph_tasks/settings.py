@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gape import data
 from gape._internal.validation import did_you_mean, parse_setting
-from gape.experiments.graph_tasks.protocol import POWERS, SEEDS, STATES, TASKS, TaskProtocol
+from gape.experiments.graph_tasks.protocol import GAPE_STATES, PPRP_POWERS, SEEDS, TASKS, TaskProtocol
 from gape.experiments.graph_tasks.registry import encoding_settings, find_row, learned, setting_types
 from gape.experiments.runs.settings import check_known, describe_changes, value_text
 
@@ -281,8 +281,8 @@ def _features(task: TaskProtocol, encoding: str, setting: str | None) -> dict[st
     """Return the number of features k under the encoding's own name for it."""
     if setting is None:
         return {}
-    of_encoding = {"lape": task.eigenvectors, "sa": task.eigenpairs, "rw": task.walk, "pprp": POWERS}
-    return {setting: of_encoding.get(encoding, STATES)}
+    of_encoding = {"lape": task.eigenvectors, "sa": task.eigenpairs, "rw": task.walk, "pprp": PPRP_POWERS}
+    return {setting: of_encoding.get(encoding, GAPE_STATES)}
 
 
 def _seed(encoding: str, seed: int) -> dict[str, int]:

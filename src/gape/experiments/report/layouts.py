@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gape._internal.validation import did_you_mean
 from gape.experiments.graph_tasks.protocol import TASKS
 from gape.experiments.graph_tasks.registry import ROWS, find_row
 from gape.experiments.report.numbers import paper_results
@@ -73,8 +74,6 @@ def layout(name: str, tasks: Sequence[str] | None = None, encodings: Sequence[st
         ValueError: there is no table 'speed'; there are graph-performance, rw-ppr-graph, k-study, learned, ...
     """
     if name not in _TABLES:
-        from gape._internal.validation import did_you_mean  # imports PyTorch, and help pages import this module
-
         tables = [*table_names(), *OTHER_TABLES]
         raise ValueError(f"there is no table {name!r}; there are {', '.join(tables)}{did_you_mean(name, tables)}")
     whole = _TABLES[name]

@@ -17,7 +17,7 @@ from scipy import stats
 Key = TypeVar("Key")
 
 #: Significance level of the t-test.
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 #: With fewer seeds a t-test has almost no power.
 MIN_SEEDS = 3
 
@@ -99,7 +99,7 @@ def differ(one: Sequence[float], other: Sequence[float]) -> bool:
         return bool(np.mean(one) != np.mean(other))
     # From means and deviations, which does not warn of a sample without variance.
     moments = [(np.mean(values), np.std(values, ddof=1), len(values)) for values in (one, other)]
-    return bool(stats.ttest_ind_from_stats(*moments[0], *moments[1]).pvalue < LEVEL)
+    return bool(stats.ttest_ind_from_stats(*moments[0], *moments[1]).pvalue < SIGNIFICANCE_LEVEL)
 
 
 Rule = Literal["best_validation", "last_epoch"]

@@ -26,7 +26,7 @@ from gape.graph.graph import Graph
 #: File formats of figures.
 SUFFIXES = (".png", ".pdf", ".html")
 #: Panels per line.
-ACROSS = 4
+PANELS_PER_LINE = 4
 # Errors that differ by more than this factor are drawn on a logarithmic axis, with ticks at 1, 2 and 5 times 10ⁿ.
 _LOG_FACTOR = 5.0
 _LOG_TICKS = [digit * 10.0**power for power in range(-9, 10) for digit in (1, 2, 5)]
@@ -179,7 +179,7 @@ def _heading(table: Table, place: int) -> list[str]:
 
 def _grid(table: Table) -> tuple[int, int]:
     """Return the numbers of lines of panels and of panels per line."""
-    return -(-len(table.columns) // ACROSS), min(ACROSS, len(table.columns))
+    return -(-len(table.columns) // PANELS_PER_LINE), min(PANELS_PER_LINE, len(table.columns))
 
 
 def _logarithmic(heading: str, shown: list[Dots]) -> bool:

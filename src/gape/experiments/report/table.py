@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gape.data import task_of
-from gape.experiments.graph_tasks.cell import Cell
+from gape.experiments.graph_tasks.cell import Cell, describe_data
 from gape.experiments.graph_tasks.protocol import TASKS
-from gape.experiments.graph_tasks.results import describe_data
 from gape.experiments.graph_tasks.settings import current_names
 from gape.experiments.report.layouts import EncodingRow, Layout, TaskColumn, layout
 from gape.experiments.report.numbers import RULES, Summary, best, in_column_unit, logged, printed, summarise
@@ -84,7 +83,7 @@ def comparison(
 
     Args:
         name: one of :func:`gape.experiments.report.layouts.table_names`.
-        results: see :func:`gape.experiments.graph_tasks.results.read_results`.
+        results: see :func:`gape.experiments.graph_tasks.cell.read_results`.
         overrides: by task; results with exactly these are shown instead of those of the protocol.
         tasks: the columns; all if None.
         encodings: the rows; all if None.

@@ -36,8 +36,8 @@ WORKLOADS = ("ZINC", "CYCLES", "PATTERN", *LARGE_GRAPHS)
 #: PATTERN with fewer graphs than the runtime table has.
 _GRAPHS = {"PATTERN": 3000}
 #: Graphs encoded at a time, which bounds the memory of pairs of nodes.
-AT_ONCE = 1000
-_REPEATS, _ENOUGH_SECONDS = 3, 3.0
+GRAPHS_PER_CALL = 1000
+_MAX_REPEATS, _MAX_TOTAL_SECONDS = 3, 3.0
 _SAMPLE_SECONDS = 0.1
 
 
@@ -78,7 +78,7 @@ def load_workload(path: Path) -> Graph:
 
 
 def _large(name: str, data_dir: Path | None, share: float) -> tuple[Graph, str]:
-    """One of the shared directed graphs, or a generated one of the same size where the data is not there."""
+    """Load a shared directed graph, or generate one of the same size where the data is missing."""
     from gape.data.raw_files import data_folder
 
     folder = data_folder(data_dir)
@@ -110,8 +110,10 @@ def measure(name: str, path: Path, *, limit_seconds: float, limit_gigabytes: flo
     return _in_process(_ours, limit_seconds, name, path, limit_gigabytes)
 
 
-def others(name: str, work: str, path: Path, *, limit_seconds: float, limit_gigabytes: float) -> dict[str, Any] | None:
-    """What the usual implementation in another library takes, from a sample; ``None`` if there is none."""
+def measure_baseline(
+    name: str, work: str, path: Path, *, limit_seconds: float, limit_gigabytes: float
+) -> dict[str, Any] | None:
+    """Time the reference implementation in another library on a sample; ``None`` if there is none."""
     from gape.experiments.runtime.baselines import baselines
 
     known = baselines()
@@ -183,7 +185,7 @@ def _theirs(name: str, work: str, path: Path, limit_gigabytes: float) -> Cost:
 
 
 def fitting_settings(name: str, graph: Graph, limit_gigabytes: float) -> dict[str, Any]:
-    """Settings other than the defaults: the memory limit, ``symmetrize`` on directed graphs, ``radius`` on large."""
+    """Choose settings other than the defaults: the memory limit, ``symmetrize`` if directed, ``radius`` if large."""
     known = {setting.name for setting in settings_of(name)}
     chosen: dict[str, Any] = {}
     if "memory" in known:
@@ -200,11 +202,11 @@ def _timed(name: str, settings: Mapping[str, Any], graph: Graph) -> Cost:
     before, times = _peak_gigabytes(), list[float]()
     try:
         with warnings.catch_warnings(action="ignore"):
-            while len(times) < _REPEATS and sum(times) < _ENOUGH_SECONDS:
+            while len(times) < _MAX_REPEATS and sum(times) < _MAX_TOTAL_SECONDS:
                 fresh = Graph(graph.edge_index, graph.num_nodes, ptr=graph.ptr)  # with nothing cached
                 started = _processor_seconds()
-                for first in range(0, fresh.num_graphs, AT_ONCE):
-                    encoding(fresh.slice(first, min(first + AT_ONCE, fresh.num_graphs)))
+                for first in range(0, fresh.num_graphs, GRAPHS_PER_CALL):
+                    encoding(fresh.slice(first, min(first + GRAPHS_PER_CALL, fresh.num_graphs)))
                 times.append(_processor_seconds() - started)
     except (MemoryError, ValueError, ArithmeticError, RuntimeError) as error:
         return _refusal(error)
@@ -212,13 +214,13 @@ def _timed(name: str, settings: Mapping[str, Any], graph: Graph) -> Cost:
 
 
 def _processor_seconds() -> float:
-    """Of this thread and of processes that it started and that have ended: a factorisation runs in one of its own."""
+    """CPU seconds of this thread and its finished children: a factorisation runs in a process of its own."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.thread_time() + children.ru_utime + children.ru_stime
 
 
 def _peak_gigabytes() -> float:
-    """Of this process and of the largest that it started."""
+    """Peak memory in GiB of this process plus its largest child."""
     peak = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return peak / (1 << 30 if sys.platform == "darwin" else 1 << 20)
 

@@ -41,7 +41,7 @@ class Workload:
 def workload(name: str, data_dir: Path | None = None, graphs: int | None = None, seed: int = 0) -> Workload:
     """Return one of ``SIZES``; with ``graphs``, fewer than the paper's number."""
     if name not in SIZES:
-        raise ValueError(f"there is no workload {name!r}; choose one of {', '.join(SIZES)}")
+        raise ValueError(f"there is no workload {name!r}; there are {', '.join(SIZES)}")
     count = graphs or SIZES[name]
     if name == "ZINC":
         return _zinc(data_dir, count, seed)

@@ -11,8 +11,8 @@ from typing import Any
 from gape._internal.files import replacing
 from gape.experiments.runs.folder import RunFolder, load_checkpoint, read_record, write_record
 from gape.experiments.runs.settings import describe_changes
+from gape.experiments.translation.corpus import read_lines, write_lines
 from gape.experiments.translation.settings import Settings
-from gape.experiments.translation.text import read_lines, write_lines
 from gape.experiments.translation.transformer import Transformer
 from gape.experiments.translation.vocabulary import Vocabulary
 

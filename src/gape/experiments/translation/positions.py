@@ -319,7 +319,7 @@ ENCODINGS: dict[str, Callable[[ModelShape], Positions]] = {
 def check_encoding(name: str) -> None:
     """Validate the name of a position encoding."""
     if name not in ENCODINGS:
-        raise ValueError(f"unknown position encoding {name!r}; choose one of {', '.join(ENCODINGS)}")
+        raise ValueError(f"there is no position encoding {name!r}; there are {', '.join(ENCODINGS)}")
 
 
 def make_positions(name: str, *, width: int, heads: int, max_positions: int = 1024, seed: int = 0) -> Positions:

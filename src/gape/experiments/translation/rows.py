@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.console import Console
 
+from gape._internal.progress import ProgressDisplay
 from gape.data.raw_files import data_folder
-from gape.experiments.runs.progress import counting_bar
 from gape.experiments.runs.settings import override_key, value_text
 from gape.experiments.translation.corpus import Splits, load_splits
 from gape.experiments.translation.positions import make_positions
@@ -50,14 +50,14 @@ class Session:
             highlight=False,
             soft_wrap=True,
         )
-        with counting_bar(self.console, "translating") as show:
+        with ProgressDisplay(amount="count", console=self.console) as display:
             return train(
                 settings,
                 self.splits,
                 folder,
                 minutes=minutes,
                 callbacks=console_callbacks(self.console),
-                progress=show,
+                progress=lambda text, done, total: display.update(f"translating {text}", done, total),
                 data_dir=self.data_dir,
                 after=after,
             )

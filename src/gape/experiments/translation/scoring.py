@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gape.experiments.translation.text import detokenise
+from gape.experiments.translation.corpus import detokenise
 
 
 @dataclass(frozen=True)

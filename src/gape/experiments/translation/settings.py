@@ -133,7 +133,7 @@ PRESETS: dict[str, tuple[ModelSettings, TrainingSettings]] = {
 def preset(name: str, *, data: str = "evbnews", **changes: Any) -> Settings:
     """Return a preset with changes, each a setting of the model or of the training."""
     if name not in PRESETS:
-        raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(PRESETS)}")
+        raise ValueError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
     return _changed(Settings(*PRESETS[name], data), changes)
 
 

@@ -54,7 +54,9 @@ def close(ours, expected):
 
 @pytest.mark.parametrize("undirected", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize(("radius", "length"), [(None, None), (0, None), (2, None), (3, None), (5, None), (None, 5), (1, 4), (3, 4)])
+@pytest.mark.parametrize(
+    ("radius", "length"), [(None, None), (0, None), (2, None), (3, None), (5, None), (None, 5), (1, 4), (3, 4)]
+)
 def test_formula(undirected, weighted, radius, length):
     encoding = RootedGAPE(3, 2, radius=radius, length=length, seed=5, dtype="float64")
     path = Graph.from_edges([(v, v + 1) for v in range(9)], undirected=undirected)  # distances beyond every radius

@@ -308,10 +308,14 @@ def symmetrised(block: Block, walk: WalkMatrix) -> Tensor:
     return (matrices + matrices.mT) / 2
 
 
+class MemoryLimitError(ValueError):
+    """Work needs more memory than the user allowed."""
+
+
 def check_memory(limit: float, needed: float, what: str, way_out: str) -> None:
-    """Raise if ``needed`` bytes exceed ``limit`` GiB; call it before allocating."""
+    """Raise :class:`MemoryLimitError` if ``needed`` bytes exceed ``limit`` GiB; call it before allocating."""
     if needed > limit * 2**30:
-        raise ValueError(f"{what} needs {_gib(needed)} GiB and memory is limited to {limit:g} GiB; {way_out}")
+        raise MemoryLimitError(f"{what} needs {_gib(needed)} GiB and memory is limited to {limit:g} GiB; {way_out}")
 
 
 def _gib(count: float) -> str:

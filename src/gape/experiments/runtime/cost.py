@@ -28,6 +28,7 @@ from gape._internal.files import replacing
 from gape.encodings.registry import make, settings_of
 from gape.experiments.runtime.baselines import sample_graphs
 from gape.experiments.runtime.workloads import SIZES, Workload, workload
+from gape.graph.batching import MemoryLimitError
 from gape.graph.graph import Graph
 
 #: Graph sets by name: the three of the runtime table and two large directed graphs.
@@ -228,9 +229,11 @@ def _peak_gigabytes() -> float:
 def _refusal(error: Exception) -> Cost:
     """Reduce an error to its reason.
 
-    >>> _refusal(ValueError("40 graphs would need 9 GiB, more than memory=4; raise memory")).refused
+    >>> _refusal(MemoryLimitError("40 graphs would need 9 GiB, more than memory=4; raise memory")).refused
     'memory'
     """
-    if isinstance(error, MemoryError) or "memory" in str(error):
+    # PyTorch reports a failed allocation as RuntimeError.
+    out_of_memory = isinstance(error, RuntimeError) and "allocate memory" in str(error)
+    if isinstance(error, MemoryError | MemoryLimitError) or out_of_memory:
         return Cost(refused="memory")
     return Cost(refused=str(error)[:40])

@@ -4,6 +4,7 @@ import threading
 import time
 from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -225,6 +226,28 @@ def test_directed_graphs_are_solved_in_as_many_groups_as_memory_asks_for(memory,
         assert torch.equal(getattr(found, name), getattr(expected, name))
 
 
+def test_memory_of_directed_spaces_does_not_grow_with_graphs_that_are_not_chosen(monkeypatch):
+    """The first and the last of 200 graphs are for the Arnoldi process, paths between are not."""
+    path = gape.Graph.from_edges([(v, v + 1) for v in range(29)])
+    hard = batch(directed=True, weighted=False, density=0.3, sizes=[30])
+    graph = gape.Graph.union([hard, *[path] * 198, hard])
+    chosen = torch.zeros(200, dtype=torch.bool).index_fill(0, torch.tensor([0, 199]), True)
+    zeros, sizes = torch.zeros, []
+
+    def spy(*shape, **settings):
+        sizes.append(shape)
+        return zeros(*shape, **settings)
+
+    monkeypatch.setattr(torch, "zeros", spy)
+    found = Krylov().compiled(Equation.of(gape.Automaton.random(5, 1.5, seed=1), graph), chosen)
+    monkeypatch.undo()
+    assert (2, 1, 30, 30) in sizes
+    for number in (0, 199):
+        alone = Krylov().compiled(Equation.of(gape.Automaton.random(5, 1.5, seed=1), hard))
+        assert torch.equal(found.weights[graph.batch == number], alone.weights)
+        assert torch.equal(found.separation[number], alone.separation[0])
+
+
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_graphs_of_different_solvers_share_the_memory_of_the_result(dtype, directed):
@@ -260,6 +283,19 @@ def test_krylov_finds_the_radius_in_the_space_in_which_it_solves(damping, matrix
         assert bool((Equation.of(automaton, scaled).residual(compiled.weights)[done] <= 1e-12).all())
         expected = plain.spectral_radius[done]
         torch.testing.assert_close(compiled.spectral_radius[done], expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("nodes", [100, 200])
+@pytest.mark.parametrize("probability", [0.1, 0.5])
+def test_krylov_finds_the_radius_of_larger_graphs_long_before_the_space_is_whole(nodes, probability):
+    networks = [nx.gnp_random_graph(nodes, probability, seed=seed) for seed in range(10)]
+    graph = gape.Graph.union([gape.as_graph(network) for network in networks])
+    compiled = Krylov(1e-10).compiled(Equation.of(gape.Automaton.random(8, 0.9), graph), relative=True)
+    assert not bool((compiled.status == STATUSES.index(gape.Status.NOT_CONVERGED)).any())
+    assert compiled.steps < nodes / 2
+    radius = spectral_radius._compiled_radius(graph.walk(), torch.ones(10, dtype=torch.bool))
+    exact = [np.linalg.eigvalsh(nx.to_numpy_array(network)).max() for network in networks]
+    np.testing.assert_allclose(radius, exact, rtol=1e-12)
 
 
 @pytest.mark.parametrize("states", [2, 9])

@@ -2,6 +2,7 @@
 
 import gzip
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pyarrow
@@ -11,8 +12,10 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gape import native
 from gape.io.edge_chunks import EdgeChunk, EdgeFile
 from gape.scale import RMAT, DiskGraph, build
+from gape.scale.radius import components
 from gape.scale.walk import RowProduct
 
 sorting = sys.modules["gape.scale.build"]
@@ -162,6 +165,27 @@ def test_columns_beyond_the_nodes_are_found_before_they_are_read(tmp_path, value
     for m in (1, 3):
         with pytest.raises((ValueError, IndexError), match=r"is damaged: it has an edge|out of bounds"):
             RowProduct(DiskGraph.open(tmp_path), 0, graph.nodes)(np.ones((graph.nodes, m)), np.empty((graph.nodes, m)))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("name", "dtype", "value"),
+    [
+        ("columns.bin", np.int32, 2**31 - 1),
+        ("columns.bin", np.int32, -7),
+        ("offsets.bin", np.int64, 10**12),
+        ("offsets.bin", np.int64, -5),
+        ("offsets.bin", np.int64, 1),
+    ],
+)
+def test_components_of_a_damaged_graph_are_refused(tmp_path, name, dtype, value, compiled):
+    build(RMAT(8, 2000), tmp_path)
+    numbers = np.memmap(tmp_path / name, dtype, "r+")
+    numbers[100] = value
+    numbers.flush()
+    with nullcontext() if compiled else native.switched_off(), pytest.raises(ValueError, match=r"is damaged: it has"):
+        components(DiskGraph.open(tmp_path))
+    assert not (tmp_path / "components.bin").exists()
 
 
 def test_contradicting_weights_and_settings_are_refused(tmp_path):

@@ -11,7 +11,7 @@ import torch
 
 import gape
 from gape import Automaton, Graph, native
-from gape.solvers import Auto, Kronecker, Krylov, Schur, Series, SolveError, Status
+from gape.solvers import Auto, Equation, Kronecker, Krylov, Schur, Series, SolveError, Status
 
 closed, pair = (functools.partial(gape.solve, readout=name) for name in ("closed", "pair"))
 
@@ -194,6 +194,29 @@ def test_a_space_does_not_grow_where_only_rounding_is_left(solver):
     assert 1e-12 < solution.residual[0] < 1e-8
     expected, _ = nearest(machine, graph)
     torch.testing.assert_close(solution.weights, expected, rtol=1e-8, atol=1e-8 * float(expected.abs().max()))
+
+
+def nearly_regular(directed: bool, noise: float) -> Graph:
+    """A ring whose weights are 1 but for noise: its space all but ends after one vector."""
+    rng = np.random.default_rng(0)
+    edges = [(v, (v + step) % 40) for step in (1, 2, 3) for v in range(40)]
+    weights = 1.0 + noise * rng.standard_normal(len(edges))
+    return Graph.from_edges(edges, num_nodes=40, undirected=not directed, edge_weight=weights)
+
+
+@pytest.mark.filterwarnings("ignore::gape.solvers.AlgebraicOnlyWarning")
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("noise", [1e-15, 1e-14, 3e-14, 1e-13])
+@pytest.mark.parametrize("gap", [1e-1, 1e-2, 1e-4, 1e-5])
+def test_residuals_include_what_is_left_where_a_space_ends(compiled, directed, noise, gap):
+    graph = nearly_regular(directed, noise)
+    automaton = Automaton.katz((1 + gap) / (3 if directed else 6))
+    with nullcontext() if compiled else native.switched_off():
+        solution = gape.solve(automaton, graph, solver=Krylov(), throw=False)
+    equation = Equation.of(automaton, graph)
+    true = float(equation.residual(solution.weights))
+    assert true <= 2 * float(solution.residual) + 4 * float(equation.rounding_of(solution.weights))
 
 
 def test_residuals_include_what_rounding_hides():

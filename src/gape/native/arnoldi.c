@@ -16,6 +16,7 @@ typedef struct {
     double *z;             /* (I - lambda H)^-1 e_1, [limit][2][poles] */
     double *y, *moved;     /* coordinates Y and Y mu, [limit][stride of the automaton] */
     double start, largest; /* norm of the first vector, largest norm of a product */
+    double dropped;        /* what is left of the last vector where the space stopped growing */
     int64_t limit, steps;
     int ended, failed;     /* whether the space stopped growing, and whether its numbers are out of range */
 } space;
@@ -40,8 +41,10 @@ static void arnoldi_step(space *s, const small_graph *g, double *along)
             break;
     }
     s->ended = s->failed || !(size > BREAKDOWN_RATIO * s->largest);
-    if (s->ended)
+    if (s->ended) {
+        s->dropped = s->failed ? 0.0 : size;
         return;
+    }
     h[j + 1] = size;
     for (int64_t i = 0; i < stride; i++)
         w[i] /= size;
@@ -149,14 +152,15 @@ static double coordinates(const space *s, const automaton *a, int64_t label, dou
 
 /* Solve graphs first to last - 1, of those that are chosen, in spaces of at most `limit` vectors per label.
  *
- * label: as in series.c. hessenberg: [graphs][labels][limit][limit], zero: gets H of each space, row by row.
+ * label: as in series.c. slot: [graphs], the place of a chosen graph among them; hessenberg:
+ * [places][labels][limit][limit], zero: gets H of each space, row by row.
  *
  * Per graph: the relative residual (infinite if it is larger than the tolerance, and then its rows are not written) and
  * the norm `size` of the weights' coordinates. Returns the largest dimension, NO_MEMORY or EDGE_OUTSIDE.
  */
 int KERNEL(arnoldi)(const batch *b, int64_t first, int64_t last, const int64_t *label, const automaton *a,
                     int64_t limit, const double *rhs_norm, double tolerance, void *out, int32_t single,
-                    double *hessenberg, double *residual, double *size)
+                    const int64_t *slot, double *hessenberg, double *residual, double *size)
 {
     small_graph g;
     if (reserve(&g, b, first, last, 1))
@@ -214,7 +218,7 @@ int KERNEL(arnoldi)(const batch *b, int64_t first, int64_t last, const int64_t *
                 if ((label ? label[b->ptr[i] + v] : 0) == l)
                     s->vectors[v] = 1.0;
             s->start = sqrt(dot(s->vectors, s->vectors, stride));
-            s->largest = 0.0;
+            s->largest = s->dropped = 0.0;
             s->steps = s->failed = 0;
             s->ended = s->start == 0.0;
             for (int64_t v = 0; v < stride && !s->ended; v++)
@@ -236,7 +240,7 @@ int KERNEL(arnoldi)(const batch *b, int64_t first, int64_t last, const int64_t *
                     continue;
                 inside += coordinates(s, a, l, row);
                 const double *tail = s->moved + (s->steps - 1) * a->stride;
-                outside += s->h[(s->steps - 1) * (limit + 1) + s->steps] * sqrt(dot(tail, tail, a->stride));
+                outside += (s->h[(s->steps - 1) * (limit + 1) + s->steps] + s->dropped) * sqrt(dot(tail, tail, a->stride));
                 norms += dot(s->y, s->y, s->steps * a->stride);
             }
             residual[i] = failed ? INFINITY : rhs_norm[i] > 0.0 ? (sqrt(inside) + outside) / rhs_norm[i] : 0.0;
@@ -251,7 +255,7 @@ int KERNEL(arnoldi)(const batch *b, int64_t first, int64_t last, const int64_t *
         }
         for (int64_t l = 0; l < labels; l++) {
             space *s = spaces + l;
-            double *h = hessenberg + (i * labels + l) * limit * limit;
+            double *h = hessenberg + (slot[i] * labels + l) * limit * limit;
             for (int64_t j = 0; j < s->steps; j++)
                 for (int64_t r = 0; r < s->steps && r < j + 2; r++)
                     h[r * limit + j] = s->h[j * (limit + 1) + r];

@@ -19,6 +19,7 @@ typedef struct {
     int64_t steps, built;  /* dimension in use, and dimension that is known */
     int64_t ended, whole;  /* whether the space in use, and the one that is known, stopped growing */
     int64_t failed;        /* whether its numbers are out of range */
+    double dropped;        /* what is left of the last vector where the space stopped growing */
 } space;
 
 /* w = diag(1/c) M^T diag(c) v; c may be NULL. */
@@ -59,6 +60,7 @@ static void lanczos_step(space *s, const small_graph *g, const double *c, double
         s->whole = s->failed || !(size > BREAKDOWN_RATIO * s->largest);
         s->alpha[j] = s->factor * alpha;
         s->beta[j] = s->whole ? 0.0 : s->factor * size;
+        s->dropped = s->whole && !s->failed ? s->factor * size : 0.0;
         s->built = j + 1;
         if (!s->whole)
             for (int64_t i = 0; i < stride; i++)
@@ -75,6 +77,7 @@ static void start_space(space *s, int64_t stride)
     s->largest = 0.0;
     s->steps = s->built = 0;
     s->failed = 0;
+    s->dropped = 0.0;
     s->ended = s->whole = s->start == 0.0;
     for (int64_t v = 0; v < stride && !s->ended; v++)
         s->vectors[v] /= s->start;
@@ -235,18 +238,22 @@ static double end_of_spectrum(const space *s, int64_t n, double sign, double *fi
         if (!(step > 0x1p-52 * fabs(x)))
             break;
     }
-    /* 1 / (last pivot)' is the square of the last entry of the eigenvector; from the other end, of the first. */
-    for (int end = 0; end < 2; end++) {
-        double *entry = end ? first : last, pivot = 0.0, slope = 0.0;
-        for (int64_t i = 0; entry && i < n; i++) {
-            int64_t j = end ? n - 1 - i : i;
-            double beta = i == 0 ? 0.0 : s->beta[end ? j : j - 1], share = i ? beta / pivot : 0.0;
-            slope = 1.0 + share * share * slope;
-            pivot = x - sign * s->alpha[j] - share * beta;
+    /* The eigenvector decreases from its first entry on. Bottom-up recurrences give ratios of neighbours without loss:
+     * downwards the growing solution takes over once the entries are below 1e-8. */
+    double pivot = x - sign * s->alpha[n - 1], slope = 1.0, sum = 1.0, entry = 1.0;
+    for (int64_t j = n - 2; j >= 0; j--) {
+        double share = s->beta[j] / pivot;
+        slope = 1.0 + share * share * slope;
+        if (sum < 0x1p600) {
+            entry *= pivot / s->beta[j];
+            sum += entry * entry;
         }
-        if (entry)
-            *entry = 1.0 / sqrt(slope);
+        pivot = x - sign * s->alpha[j] - share * s->beta[j];
     }
+    if (first)
+        *first = 1.0 / sqrt(slope);
+    if (last)
+        *last = 1.0 / sqrt(sum);
     return sign * x;
 }
 
@@ -440,6 +447,7 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
             if (!(rho >= 0.0))
                 continue;
             spaces->factor = factor = rho > 0.0 ? 1.0 / rho : 1.0;
+            spaces->dropped *= factor;
             for (int64_t j = 0; j < spaces->built; j++) {
                 spaces->alpha[j] *= factor;
                 spaces->beta[j] *= factor;
@@ -468,7 +476,7 @@ int KERNEL(krylov)(const batch *b, int64_t first, int64_t last, const int64_t *l
                 memset(zi, 0, a->poles * sizeof(double));
                 inside += coordinates(s, a, l, zr, zi, row);
                 const double *tail = s->moved + (s->steps - 1) * a->stride;
-                outside += s->beta[s->steps - 1] * sqrt(dot(tail, tail, a->stride));
+                outside += (s->beta[s->steps - 1] + (s->ended ? s->dropped : 0.0)) * sqrt(dot(tail, tail, a->stride));
                 norms += dot(s->y, s->y, s->steps * a->stride);
             }
             found = failed ? INFINITY : rhs_norm[i] > 0.0 ? largest_c * (sqrt(inside) + outside) / rhs_norm[i] : 0.0;

@@ -55,7 +55,7 @@
         for (int64_t v = first; v < last; v++) { \
             const int64_t stop = offsets[v + 1]; \
             int64_t from = 0; \
-            if (offsets[v] < 0 || stop > edges) \
+            if (offsets[v] < 0 || offsets[v] > stop || stop > edges) \
                 return 1; \
             if (m == 1) { \
                 ONE_COLUMN(); \

@@ -108,6 +108,13 @@ class DiskGraph:
     def names(self) -> NDArray[np.int64] | None:
         return self._map("names.bin", np.int64, self.nodes) if self.named else None
 
+    def damaged(self) -> ValueError:
+        """The error where the edges of the files cannot be those of a graph."""
+        return ValueError(
+            f"{self.folder} is damaged: it has an edge from a node that is not one of its {self.nodes:,}, or "
+            "offsets out of order; delete the folder and build it again"
+        )
+
     def rows_by_edges(self, parts: int, first: int = 0, last: int | None = None) -> list[int]:
         """Split rows ``first … last`` into parts with about equally many edges; return the bounds."""
         last = self.nodes if last is None else last

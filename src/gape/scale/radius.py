@@ -72,11 +72,15 @@ def components(graph: DiskGraph) -> NDArray[np.int32]:
     path = graph.folder / "components.bin"
     if not path.exists():
         found = np.empty(graph.nodes, dtype=np.int32)
-        compiled = kernel("components", ctypes.c_int64, *[ctypes.c_void_p] * 8)
+        compiled = kernel("components", *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 8)
         if compiled is None:
             ones = np.ones(graph.edges, dtype=np.int8)
             shape = (graph.nodes, graph.nodes)
-            matrix = scipy.sparse.csr_array((ones, np.array(graph.columns), np.array(graph.offsets)), shape=shape)
+            try:
+                matrix = scipy.sparse.csr_array((ones, np.array(graph.columns), np.array(graph.offsets)), shape=shape)
+                matrix.check_format(full_check=True)
+            except ValueError as error:
+                raise graph.damaged() from error
             found[:] = scipy.sparse.csgraph.connected_components(matrix, directed=True, connection="strong")[1]
         else:
             work = [np.empty(graph.nodes, dtype=np.int32) for _ in range(4)]
@@ -87,7 +91,8 @@ def components(graph: DiskGraph) -> NDArray[np.int32]:
                 *work,
                 np.empty(graph.nodes, dtype=np.int64),
             ]
-            compiled(graph.nodes, *(array.ctypes.data for array in arrays))
+            if compiled(graph.nodes, graph.edges, *(array.ctypes.data for array in arrays)) < 0:
+                raise graph.damaged()
         with replacing(path) as temporary:
             found.tofile(temporary)
     return _components_file(graph)

@@ -58,10 +58,7 @@ class RowProduct:
             weights = None if g.weights is None else g.weights.ctypes.data
             arrays = (g.offsets.ctypes.data, g.columns.ctypes.data, weights, x.ctypes.data, y.ctypes.data)
             if compiled(first, last, len(x), len(g.columns), x.shape[1], *arrays):
-                raise ValueError(
-                    f"{g.folder} is damaged: it has an edge from a node that is not one of its {len(x):,}; "
-                    "delete the folder and build it again"
-                )
+                raise g.damaged()
 
         if threads == 1:
             part(0)

@@ -201,7 +201,7 @@ def galerkin(
 
 _ARNOLDI = (
     *(c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_int64, c_void_p, c_double),
-    *(c_void_p, c_int32, c_void_p, c_void_p, c_void_p),
+    *(c_void_p, c_int32, c_void_p, c_void_p, c_void_p, c_void_p),
 )
 
 
@@ -221,20 +221,19 @@ def directed_galerkin(
     steps = 0
     groups = torch.split(everyone.nonzero().flatten(), max(1, MAX_HESSENBERG_NUMBERS // (labels * limit**2)))
     for some in groups:
-        start, stop = int(some[0]), int(some[-1]) + 1
-        h = torch.zeros(stop - start, labels, limit, limit, dtype=torch.float64)
+        h = torch.zeros(len(some), labels, limit, limit, dtype=torch.float64)
+        slot = torch.zeros(graphs, dtype=torch.int64)
+        slot[some] = torch.arange(len(some))
         mask = torch.zeros(graphs, dtype=torch.bool).index_fill(0, some, True)
         batch = LabelledGraphs(equation, mask)
         found = batch.run(
             kernel,
             *(address(batch.label), ctypes.addressof(automaton), limit, rhs_norm.data_ptr(), tolerance),
             *(weights.data_ptr(), weights.dtype == torch.float32),
-            # The kernel counts graphs from the first of the batch.
-            h.data_ptr() - start * h[0].nbytes,
-            *(residual.data_ptr(), size.data_ptr()),
+            *(slot.data_ptr(), h.data_ptr(), residual.data_ptr(), size.data_ptr()),
         )
         steps = max(steps, found)
-        pieces = h[some - start].chunk(num_threads())
+        pieces = h.chunk(num_threads())
         theta = torch.cat(map_threads(torch.linalg.eigvals, pieces)).flatten(1)
         radius[some] = theta.abs().amax(1)
         separation[some] = (1.0 - theta.unsqueeze(-1) * poles).abs().flatten(1).amin(1).clamp(max=1.0)

@@ -256,15 +256,16 @@ class _LabelSpaces:
     def projection(self) -> Projection:
         process, graphs, labels = self.process, self.padding.graphs, self.labels
         h, vectors = process.h, process.vectors
-        last = torch.zeros_like(h[:, 0])
-        last[:, -1] = 1.0
+        end = process.end
+        last = torch.nn.functional.one_hot(end, process.steps).to(h.dtype)
         along = torch.zeros_like(last)
         along[:, 0] = process.start_norm
         if self.symmetric:
             # Ritz form: with H = Q θ Qᵀ any automaton needs elementwise work only.
             h, q = torch.linalg.eigh((h + h.mT) / 2)
             vectors = q.mT @ vectors
-            last, along = q[:, -1], process.start_norm.unsqueeze(1) * q[:, 0]
+            last = q[torch.arange(len(q), device=q.device), end]
+            along = process.start_norm.unsqueeze(1) * q[:, 0]
         spectrum = (h if self.symmetric else torch.linalg.eigvals(h)).abs().reshape(graphs, -1)
         radius = spectrum.amax(1) if spectrum.numel() else spectrum.new_zeros(graphs)
         if not self.symmetric:
@@ -279,7 +280,7 @@ class _LabelSpaces:
             coordinates=along.reshape(graphs, labels, -1, 1) * each.unsqueeze(1),
             labels=self.equation.used_labels,
             form="diagonal" if self.symmetric else "dense",
-            remainder=process.remainder.reshape(graphs, labels),
+            remainder=(process.remainder + process.dropped).reshape(graphs, labels),
             last=last.reshape(graphs, labels, -1),
             scale=None if self.scale is None else self.scale.squeeze(1),
             radius=radius,
@@ -292,7 +293,8 @@ class Arnoldi:
     """The Arnoldi process for a batch of operators F: orthonormal V with ``F V = V H + r v eᵀ``, one vector per step.
 
     A space that stops growing gets ``r = 0`` and zero vectors from then on, which do not change results, so that the
-    rest of the batch can go on. A space whose numbers overflow gets the same with ``r = ∞``.
+    rest of the batch can go on; what was left of r there is ``dropped``. A space whose numbers overflow gets the same
+    with ``r = ∞``.
 
     Args:
         apply: F on ``[batch, length]``, each entry of the batch independent of the others.
@@ -307,7 +309,14 @@ class Arnoldi:
         self._h = start.new_zeros(len(start), 17, 17)
         self._largest = torch.zeros_like(self.start_norm)
         self._overflowed: Tensor | None = None
+        self.dropped = torch.zeros_like(self.start_norm)
         self.steps = 0
+
+    @property
+    def end(self) -> Tensor:
+        """``[batch]``: index of the last vector that is not zero, of the first one if all are."""
+        alive = self.vectors.abs().amax(-1) > 0
+        return (alive.sum(1) - 1).clamp(min=0)
 
     @property
     def vectors(self) -> Tensor:
@@ -363,7 +372,9 @@ class Arnoldi:
             self._overflowed = ~torch.isfinite(self._largest)
             size, w = torch.where(self._overflowed, 0.0, size), torch.where(self._overflowed.unsqueeze(-1), 0.0, w)
             self._h[self._overflowed] = 0.0
-        size = torch.where(size <= BREAKDOWN_RATIO * self._largest, torch.zeros_like(size), size)
+        ended = size <= BREAKDOWN_RATIO * self._largest
+        self.dropped = torch.where(ended, torch.maximum(self.dropped, size), self.dropped)
+        size = torch.where(ended, 0.0, size)
         self._h[:, j + 1, j] = size
         self._vectors[:, j + 1] = w * torch.where(size > 0, 1.0 / _nonzero(size), 0.0).unsqueeze(-1)
         self.steps = j + 1

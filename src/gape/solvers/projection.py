@@ -33,6 +33,8 @@ from gape.solvers.solution import Status
 
 # The labels excite an eigenvalue if their part along it is larger than this, relative to all of them.
 EXCITED_RATIO = 1e-10
+# A space is exhausted if Aᵀ V - V H is smaller than this, relative to H.
+MAX_EXHAUSTED_REMAINDER = 1e-12
 # Above this relative rounding error of an orthogonal basis, recompute the residual from the equation.
 MAX_TRUSTED_ROUNDING = 1e-7
 
@@ -163,6 +165,12 @@ class Projection(Solver):
         return excited
 
     @property
+    def exhausted(self) -> Tensor:
+        """``[graphs]``: True if A maps the space of V to itself but for rounding: more vectors would not help."""
+        size = self.h.abs().flatten(1).amax(1, keepdim=True)
+        return (self.remainder <= MAX_EXHAUSTED_REMAINDER * size).all(1)
+
+    @property
     def orthogonal(self) -> bool:
         """True if the equation splits into orthogonal ones, so that least squares of each solve the whole.
 
@@ -253,7 +261,7 @@ class Projection(Solver):
         elif bool(coarse.any()):
             residual = torch.where(coarse, equation.residual(x), residual)
             rounding = torch.where(coarse, torch.minimum(rounding, equation.rounding_of(x)), rounding)
-        exhausted = (self.remainder <= 1e-12 * self.h.abs().flatten(1).amax(1, keepdim=True)).all(1)
+        exhausted = self.exhausted
         # More vectors do not help where the remaining residual is rounding error.
         exhausted |= (equation.relative(outside) <= tolerance) & (residual <= 64.0 * rounding)
         regular = separation > SINGULAR_GAP

@@ -183,7 +183,7 @@ class GraphRuns:
                 "AddWalkBasis(**layer.basis_settings), or gape.prepare with Spectral()"
             )
         for part in basis.parts:
-            if part.complete or not (part.last is None or bool(part.remainder.any())):
+            if part.complete or (part.last is not None and bool(part.exhausted.all())):
                 continue
             if part.form == "dense":
                 raise ValueError(

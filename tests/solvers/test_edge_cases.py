@@ -1,6 +1,7 @@
 """Promises at the edges: no runs at all, mates of another kind, weights at the ends of the number range."""
 
 import random
+from contextlib import nullcontext
 
 import networkx as nx
 import numpy as np
@@ -24,6 +25,24 @@ def path(nodes: int, *, undirected: bool = False, **others) -> gape.Graph:
     return gape.Graph.from_edges(
         [(i, i + 1) for i in range(nodes - 1)], num_nodes=nodes, undirected=undirected, **others
     )
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "pytorch"])
+@pytest.mark.parametrize("solver", [None, Spectral(), Schur()], ids=str)
+def test_graphs_without_nodes_beside_large_ones_are_solved(solver, compiled):
+    # Solvers with dense matrices solve graphs of similar size together: those without nodes then are by themselves.
+    draw = np.random.default_rng(0)
+    large = gape.Graph.from_edges(draw.integers(0, 257, (771, 2)), num_nodes=257, undirected=True)
+    empty = gape.Graph(torch.zeros(2, 0, dtype=torch.int64), 0)
+    labels = torch.from_numpy(draw.integers(0, 9, 257))
+    automaton = gape.Automaton.random(3, 0.9, labels=9)
+    with nullcontext() if compiled else native.switched_off():
+        alone = gape.solve(automaton, large.with_labels(labels), solver=solver)
+        batch = gape.Graph.union([empty, large, empty]).with_labels(labels)
+        solution = gape.solve(automaton, batch, solver=solver)
+    torch.testing.assert_close(solution.weights, alone.weights, rtol=1e-10, atol=1e-10)
+    assert solution.status == [gape.Status.RUN_SUM, alone.status[0], gape.Status.RUN_SUM]
+    assert solution.residual[[0, 2]].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("solver", [*SOLVERS, Series()], ids=str)

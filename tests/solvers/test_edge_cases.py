@@ -122,6 +122,32 @@ def test_singular_equations_are_not_called_unique(solver, mates):
         assert float(solution.spectral_radius[0]) >= 1.0 - 1e-9
 
 
+@pytest.mark.parametrize("solver", [Krylov(), Series(), FixedPoint()], ids=str)
+def test_a_sum_that_ends_does_not_make_a_singular_equation_unique(solver):
+    # The eigenvalue 2 of the Laplacian meets the damping 0.5, but a constant label excites only its eigenvalue 0.
+    solution = gape.solve(gape.Automaton.katz(0.5), path(2, undirected=True), solver=solver, matrix="laplacian")
+    assert solution.ok
+    assert torch.allclose(solution.weights, torch.ones(2, 1, dtype=torch.float64))
+    assert solution.unique[0] is not True
+
+
+@pytest.mark.parametrize(
+    ("automaton", "graph", "matrix"),
+    [
+        (gape.Automaton.katz(5.0), path(4), "adjacency"),
+        (gape.Automaton.shift(3), TRIANGLE, "adjacency"),
+        (gape.Automaton.katz(0.4), path(2, undirected=True), "laplacian"),
+        (gape.Automaton([[1.0], [0.0]], [[0.0, 9.0], [0.0, 0.3]]), path(4), "adjacency"),
+        (gape.Automaton([[0.0], [0.0]], [[0.3, 9.0], [0.0, 0.3]]), TRIANGLE, "adjacency"),
+    ],
+    ids=["no cycle", "nilpotent", "contraction", "no cycle and cyclic states", "radius below one"],
+)
+def test_a_sum_that_ends_is_unique_where_every_sum_converges(automaton, graph, matrix):
+    solution = gape.solve(automaton, graph, solver=Series(), matrix=matrix)
+    assert solution.status == [gape.Status.RUN_SUM]
+    assert solution.unique == [True]
+
+
 def test_weights_too_large_to_solve_anything_are_not_called_a_solution():
     loop = gape.Graph.from_edges([(0, 0)], labels=[0])
     for transition in (np.eye(2), np.stack([np.eye(2)] * 2)):

@@ -62,10 +62,7 @@ class RowProduct:
             weights = None if g.weights is None else g.weights.ctypes.data
             arrays = (g.offsets.ctypes.data, g.columns.ctypes.data, weights, x.ctypes.data, y.ctypes.data)
             if compiled(first, last, len(x), len(g.columns), x.shape[1], *arrays):
-                raise ValueError(
-                    f"{g.folder} is damaged: it has an edge from a node that is not one of its {len(x):,}; "
-                    "delete the folder and build it again"
-                )
+                raise _damaged(g, len(x))
 
         if threads == 1:
             part(0)
@@ -75,13 +72,23 @@ class RowProduct:
         return out
 
 
+def _damaged(graph: DiskGraph, nodes: int) -> ValueError:
+    return ValueError(
+        f"{graph.folder} is damaged: it has an edge from a node that is not one of its {nodes:,}; "
+        "delete the folder and build it again"
+    )
+
+
 def _numpy_product(graph: DiskGraph, first: int, last: int, x: NDArray[Any], out: NDArray[Any]) -> None:
     parts = max(1, int(graph.offsets[last] - graph.offsets[first]) // NUMPY_ENTRIES)
     bounds = graph.rows_by_edges(parts, first, last)
     for low, high in pairwise(bounds):
         offsets = graph.offsets[low : high + 1]
         entries = slice(int(offsets[0]), int(offsets[-1]))
-        found = x[graph.columns[entries]].astype(np.float64)
+        columns = graph.columns[entries]
+        if len(columns) and not 0 <= int(columns.min()) <= int(columns.max()) < len(x):
+            raise _damaged(graph, len(x))
+        found = x[columns].astype(np.float64)
         if graph.weights is not None:
             found *= graph.weights[entries, None]
         rows = out[low - first : high - first]

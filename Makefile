@@ -53,7 +53,7 @@ test-native: $(STAMP)
 	$(ONE) GAPE_NATIVE=$(SANITIZED)/gape/native/libgape.so LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
 	  ASAN_OPTIONS=detect_leaks=0 $(BIN)/pytest tests/native tests/solvers/test_edge_cases.py tests/scale/test_build.py tests/scale/test_encode.py
 	$(ONE) GAPE_NATIVE=baseline $(BIN)/pytest tests/native tests/solvers/test_edge_cases.py tests/scale/test_encode.py
-	$(ONE) GAPE_NATIVE=0 $(BIN)/pytest -n 2 tests/native tests/solvers tests/graph tests/encodings/test_gape.py
+	$(ONE) GAPE_NATIVE=0 $(BIN)/pytest -n 2 tests/native tests/solvers tests/graph tests/encodings/test_gape.py tests/scale/test_build.py tests/scale/test_encode.py
 
 # The documentation, in docs/_build/html; fails at a warning, an example that does not run, or a broken link between pages.
 DOCS := $(VENV)/.docs

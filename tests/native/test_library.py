@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import gape
 from gape import native
@@ -37,6 +38,14 @@ def test_a_wrong_path_is_named():
         [sys.executable, "-c", WORK], env={"GAPE_NATIVE": "/no/such.so"}, capture_output=True, text=True, check=False
     )
     assert "GAPE_NATIVE=/no/such.so: no such file" in done.stderr
+
+
+def test_a_library_that_is_not_a_build_of_the_kernels_is_named():
+    foreign = torch._C.__file__
+    environment = {"GAPE_NATIVE": foreign, "PYTHONPATH": str(Path(gape.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", WORK], env=environment, capture_output=True, text=True, check=False)
+    assert f"ImportError: GAPE_NATIVE={foreign}: {foreign} is a library, but not a build of the sources" in done.stderr
+    assert "unset GAPE_NATIVE" in done.stderr
 
 
 @pytest.mark.skipif(native.library() is None, reason=native.description())

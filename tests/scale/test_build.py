@@ -157,14 +157,19 @@ def test_a_damaged_graph_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("value", [2**31 - 1, -1, 32])
-def test_columns_beyond_the_nodes_are_found_before_they_are_read(tmp_path, value):
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "numpy"])
+def test_columns_beyond_the_nodes_are_found_before_they_are_read(tmp_path, value, compiled):
     graph = build(RMAT(5, 40), tmp_path)
     columns = np.memmap(tmp_path / "columns.bin", np.int32, "r+")
     columns[7] = value
     columns.flush()
+    product = RowProduct(DiskGraph.open(tmp_path), 0, graph.nodes)
     for m in (1, 3):
-        with pytest.raises((ValueError, IndexError), match=r"is damaged: it has an edge|out of bounds"):
-            RowProduct(DiskGraph.open(tmp_path), 0, graph.nodes)(np.ones((graph.nodes, m)), np.empty((graph.nodes, m)))
+        with (
+            nullcontext() if compiled else native.switched_off(),
+            pytest.raises(ValueError, match="is damaged: it has"),
+        ):
+            product(np.ones((graph.nodes, m)), np.empty((graph.nodes, m)))
 
 
 @pytest.mark.parametrize("compiled", [True, False])

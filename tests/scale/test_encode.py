@@ -1,5 +1,6 @@
 """Encodings of graphs on disk equal those in memory, however the work is cut and interrupted."""
 
+import json
 import sys
 from types import SimpleNamespace
 
@@ -146,6 +147,79 @@ def test_float32_vectors_give_six_digits(tmp_path):
     encode_large(graph, encoding, tmp_path / "pe.npy", vectors="float32")
     expected = exact(encoding, in_memory(graph))
     assert 0 < np.abs(np.load(tmp_path / "pe.npy") - expected).max() < 3e-6 * np.abs(expected).max()
+
+
+def true_residual(encoding, graph, weights):
+    """‖X - MᵀXμ - ℓα‖ / ‖ℓα‖ by dense matrices in float64."""
+    graph, matrix = encoding.labelled(graph), encoding.matrix
+    if encoding.relative:
+        graph, matrix = unit_radius(graph, matrix), "adjacency"
+    dense, automaton = graph.walk(matrix).dense()[0].numpy(), encoding.automaton
+    labels = np.zeros(graph.num_nodes, dtype=int) if graph.labels is None else graph.labels.numpy()
+    rhs = automaton.initial.numpy().T[labels]
+    return np.linalg.norm(weights - dense.T @ weights @ automaton.transition.numpy() - rhs) / np.linalg.norm(rhs)
+
+
+@pytest.mark.parametrize("vectors", ["float64", "float32"])
+@pytest.mark.parametrize("limit", [40, 3], ids=["plain", "rescaled"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"matrix": "random_walk", "relative": False},
+        {"matrix": "random_walk", "damping": 0.9, "relative": False},
+        {"matrix": "random_walk_in", "damping": 0.5, "relative": False},
+        {"damping": 0.7, "relative": True, "matrix": "symmetric", "labels": 3, "labelling": "degree"},
+        {"damping": 0.9, "relative": True},
+    ],
+    ids=str,
+)
+def test_reported_residuals_are_no_smaller_than_the_true_ones(graph, settings, vectors, limit, tmp_path, monkeypatch):
+    monkeypatch.setitem(walk_sum.MAX_EXPONENT, vectors, limit)
+    encoding = GAPE(states=5, dtype=torch.float64, seed=2, **settings)
+    result = encode_large(graph, encoding, tmp_path / "pe.npy", vectors=vectors)
+    true = true_residual(encoding, in_memory(graph), np.load(tmp_path / "pe.npy"))
+    if vectors == "float64":
+        assert result.residual <= 1e-12
+        assert true <= result.residual + 1e-14
+    else:
+        if encoding.matrix != "random_walk_in":  # where all counts are 1, and exact
+            assert true > 1e-11  # rounding of the counts, far above the tolerance
+        assert true <= result.residual <= 1e-5
+
+
+def test_counts_below_the_range_of_float32_are_in_the_residual(tmp_path):
+    (tmp_path / "e.csv").write_text("source,target,weight\n0,1,1e-46\n1,0,1e-46\n")
+    graph = build(tmp_path / "e.csv", tmp_path / "g")
+    encoding = GAPE(states=2, damping=0.9, relative=True, dtype=torch.float64)
+    for vectors in ("float64", "float32"):
+        result = encode_large(graph, encoding, tmp_path / "pe.npy", vectors=vectors)
+        true = true_residual(encoding, in_memory(graph), np.load(tmp_path / "pe.npy"))
+        assert true <= result.residual + 1e-14
+        assert (true > 0.1) == (vectors == "float32")
+
+
+def test_a_checkpoint_that_does_not_know_its_rounding_is_not_continued(tmp_path, monkeypatch):
+    graph = build(RMAT(8, 3000), tmp_path / "g")
+    encoding = GAPE(4, 0.6, relative=True)
+    whole = encode_large(graph, encoding, tmp_path / "whole.npy", vectors="float32")
+    monkeypatch.setattr(workspace, "CHECKPOINT_SECONDS", 0.0)
+
+    def stop(stage, done, total):
+        if stage == "walking" and done >= 9:
+            raise KeyboardInterrupt
+
+    for forget in (False, True):
+        with pytest.raises(KeyboardInterrupt):
+            encode_large(graph, encoding, tmp_path / "pe.npy", vectors="float32", progress=stop)
+        (file,) = graph.folder.glob("encode-*/state.json")
+        record = json.loads(file.read_text())
+        assert len(record["state"]["shifts"]) == 8
+        if forget:  # as written by an earlier version
+            del record["state"]["rounding"]
+            file.write_text(json.dumps(record))
+        found = encode_large(graph, encoding, tmp_path / "pe.npy", vectors="float32")
+        assert (found.residual, found.steps) == (whole.residual, whole.steps)
+        assert (tmp_path / "pe.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
 
 def test_divergent_damping_is_refused_before_any_work(tmp_path):

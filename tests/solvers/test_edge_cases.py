@@ -1,6 +1,7 @@
 """Promises at the edges: no runs at all, mates of another kind, weights at the ends of the number range."""
 
 import random
+from contextlib import nullcontext
 
 import networkx as nx
 import numpy as np
@@ -24,6 +25,24 @@ def path(nodes: int, *, undirected: bool = False, **others) -> gape.Graph:
     return gape.Graph.from_edges(
         [(i, i + 1) for i in range(nodes - 1)], num_nodes=nodes, undirected=undirected, **others
     )
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "pytorch"])
+@pytest.mark.parametrize("solver", [None, Spectral(), Schur()], ids=str)
+def test_graphs_without_nodes_beside_large_ones_are_solved(solver, compiled):
+    # Solvers with dense matrices solve graphs of similar size together: those without nodes then are by themselves.
+    draw = np.random.default_rng(0)
+    large = gape.Graph.from_edges(draw.integers(0, 257, (771, 2)), num_nodes=257, undirected=True)
+    empty = gape.Graph(torch.zeros(2, 0, dtype=torch.int64), 0)
+    labels = torch.from_numpy(draw.integers(0, 9, 257))
+    automaton = gape.Automaton.random(3, 0.9, labels=9)
+    with nullcontext() if compiled else native.switched_off():
+        alone = gape.solve(automaton, large.with_labels(labels), solver=solver)
+        batch = gape.Graph.union([empty, large, empty]).with_labels(labels)
+        solution = gape.solve(automaton, batch, solver=solver)
+    torch.testing.assert_close(solution.weights, alone.weights, rtol=1e-10, atol=1e-10)
+    assert solution.status == [gape.Status.RUN_SUM, alone.status[0], gape.Status.RUN_SUM]
+    assert solution.residual[[0, 2]].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("solver", [*SOLVERS, Series()], ids=str)
@@ -101,6 +120,32 @@ def test_singular_equations_are_not_called_unique(solver, mates):
     assert solution.unique[0] is not True
     if solution.radius_kind == "bound":
         assert float(solution.spectral_radius[0]) >= 1.0 - 1e-9
+
+
+@pytest.mark.parametrize("solver", [Krylov(), Series(), FixedPoint()], ids=str)
+def test_a_sum_that_ends_does_not_make_a_singular_equation_unique(solver):
+    # The eigenvalue 2 of the Laplacian meets the damping 0.5, but a constant label excites only its eigenvalue 0.
+    solution = gape.solve(gape.Automaton.katz(0.5), path(2, undirected=True), solver=solver, matrix="laplacian")
+    assert solution.ok
+    assert torch.allclose(solution.weights, torch.ones(2, 1, dtype=torch.float64))
+    assert solution.unique[0] is not True
+
+
+@pytest.mark.parametrize(
+    ("automaton", "graph", "matrix"),
+    [
+        (gape.Automaton.katz(5.0), path(4), "adjacency"),
+        (gape.Automaton.shift(3), TRIANGLE, "adjacency"),
+        (gape.Automaton.katz(0.4), path(2, undirected=True), "laplacian"),
+        (gape.Automaton([[1.0], [0.0]], [[0.0, 9.0], [0.0, 0.3]]), path(4), "adjacency"),
+        (gape.Automaton([[0.0], [0.0]], [[0.3, 9.0], [0.0, 0.3]]), TRIANGLE, "adjacency"),
+    ],
+    ids=["no cycle", "nilpotent", "contraction", "no cycle and cyclic states", "radius below one"],
+)
+def test_a_sum_that_ends_is_unique_where_every_sum_converges(automaton, graph, matrix):
+    solution = gape.solve(automaton, graph, solver=Series(), matrix=matrix)
+    assert solution.status == [gape.Status.RUN_SUM]
+    assert solution.unique == [True]
 
 
 def test_weights_too_large_to_solve_anything_are_not_called_a_solution():

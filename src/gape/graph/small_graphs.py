@@ -144,6 +144,8 @@ class SmallGraphs:
                 "an edge leaves its graph: edge_index was changed after the graph was made from it; make a new graph"
             )
         if min(codes) < 0:
+            # Not left to PyTorch: its padded batches need more memory than a kernel's work space for one graph, and the
+            # kernel's other ranges have already written their results.
             raise MemoryError(f"no memory for the kernel on graphs of up to {int(self.ptr.diff().max())} nodes")
         return max(codes)
 

@@ -107,6 +107,11 @@ def _load() -> tuple[Library | None, str]:
         file = ctypes.CDLL(str(path))
     except OSError as error:
         return None, f"{path.name} does not load: {error}"
+    if not all(hasattr(file, name) for name in ("gape_variant", "gape_sources")):
+        raise ImportError(
+            f"GAPE_NATIVE={setting}: {path} is a library, but not a build of the sources in {HERE}; unset GAPE_NATIVE "
+            "for the one installed with gape, or set it to 0, 1, baseline or the path of another libgape"
+        )
     file.gape_variant.restype = file.gape_sources.restype = ctypes.c_char_p
     if _fingerprint() not in ("", file.gape_sources().decode()):
         reason = "built from other sources than these; install gape again"

@@ -41,7 +41,8 @@ class LargeResult:
         nodes, features: the shape.
         edge_steps: edges times columns times steps that walks were carried.
         steps: terms of the sum over runs, or samples.
-        residual: relative residual ‖P - μᵀPA - αℓ‖ / ‖αℓ‖, an upper bound; NaN for estimates.
+        residual: relative residual ‖P - μᵀPA - αℓ‖ / ‖αℓ‖, an upper bound, before P is rounded to the encoding's dtype;
+            NaN for estimates.
         spectral_radius: upper bound of ρ(μ)ρ(A), below 1: the weights are the sum over all runs. NaN for estimates.
         largest_error: the largest standard error; 0 for exact encodings.
     """
@@ -79,7 +80,8 @@ def encode_large(
         encoding: :class:`gape.encodings.GAPE` with readout "node", :class:`Katz`, :class:`PersonalisedPageRank`,
             :class:`ReturnEstimate`, or a name: gape, katz, ppr, rw.
         out: ``.npy`` or ``.parquet`` file. Standard errors of estimates go to ``….error.npy``, or to columns.
-        tolerance: relative residual at which the sum over runs ends.
+        tolerance: relative residual at which the sum over runs ends. With ``vectors="float32"`` the residual of the
+            result is larger, by a bound of the rounding of the walk counts.
         vectors: type of the walk counts. With float32, half the memory and about six digits; sums are in float64.
         threads: of each process; ``None`` for PyTorch's.
         progress: called with the stage, how much of it is done, and how much there is (``None`` if not known).

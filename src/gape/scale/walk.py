@@ -19,6 +19,10 @@ from gape.scale.ranks import Ranks
 
 # Entries that NumPy gathers at a time.
 NUMPY_ENTRIES = 1 << 20
+# Rows of float32 whose scalar product is taken at a time, in float64.
+DOT_ROWS = 1 << 16
+# Half a unit in the last place of 1 in float32, and its smallest number.
+ROUNDING_FLOAT32, SMALLEST_FLOAT32 = 2.0**-24, 2.0**-149
 _SIGNATURE = (*[ctypes.c_int64] * 5, *[ctypes.c_void_p] * 5)
 
 
@@ -74,7 +78,10 @@ def _numpy_product(graph: DiskGraph, first: int, last: int, x: NDArray[Any], out
     for low, high in pairwise(bounds):
         offsets = graph.offsets[low : high + 1]
         entries = slice(int(offsets[0]), int(offsets[-1]))
-        found = x[graph.columns[entries]].astype(np.float64)
+        columns = graph.columns[entries]
+        if len(columns) and not 0 <= int(columns.min()) <= int(columns.max()) < len(x):
+            raise graph.damaged()
+        found = x[columns].astype(np.float64)
         if graph.weights is not None:
             found *= graph.weights[entries, None]
         rows = out[low - first : high - first]
@@ -158,8 +165,32 @@ class SplitWalk:
         largest = self.ranks.max(_largest(self.in_degree()), _largest(self.graph.out_degree[self.first : self.last]))
         return min(largest)
 
-    def dot(self, *pairs: tuple[Array, Array]) -> list[float]:
-        return self.ranks.sum(*(float(np.vdot(a, b)) for a, b in pairs))
+    def rounding(self) -> tuple[float, float]:
+        """Bound how far rounding to float32 moves a step of nonnegative counts; zeros for float64.
+
+        The first number is relative to each count of the result. The second is added to each count: what is lost below
+        the range of float32. Sums and factors are in float64, whose rounding is left out.
+        """
+        if self.dtype == np.float64:
+            return 0.0, 0.0
+        # Counts are rounded after the product and after each factor; a thousandth more covers products of the errors.
+        roundings = 1 + (self._left is not None) + (self._right is not None)
+        into = _largest(self.in_degree())
+        factor = 1.0 if self._right is None else _largest(self._right)
+        largest_into, largest_factor = self.ranks.max(into, factor)
+        lost = SMALLEST_FLOAT32 * (1.0 + (largest_into + 1.0) * largest_factor)
+        return 1.001 * roundings * ROUNDING_FLOAT32, lost
+
+    def dot(self, *pairs: tuple[NDArray[Any], NDArray[Any]]) -> list[float]:
+        return self.ranks.sum(*(_dot(a, b) for a, b in pairs))
+
+
+def _dot(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """The scalar product in float64."""
+    if a.dtype == np.float64:
+        return float(np.vdot(a, b))
+    parts = (slice(first, first + DOT_ROWS) for first in range(0, len(a), DOT_ROWS))
+    return sum(float(np.vdot(a[rows].astype(np.float64), b[rows].astype(np.float64))) for rows in parts)
 
 
 def _largest(x: Array) -> float:

@@ -4,6 +4,7 @@
 
 As in :mod:`gape.solvers.series`, but only two steps of W are in memory. Each step is written to disk, where it is the
 checkpoint as well, and the k columns of X are made from them block by block. The residual of the equation is W_T C_T.
+If rounding moves step t by E_t, it is W_T C_T - Σ_t E_t C_t.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ class SumResult:
 
     Args:
         steps: number of terms.
-        residual: ‖W_T C_T‖ / ‖αℓ‖, an upper bound.
+        residual: of the equation relative to ‖αℓ‖, an upper bound: the term at which the sum ended and, for float32,
+            Σ_t ‖E_t‖ ‖C_t‖, the rounding of the walk counts.
         radius_bound: ρ(A) is at most this: a norm, or for walk counts from all nodes max_v (1ᵀAᵗ)_v^(1/t).
-        converged: whether the residual is at most the tolerance, and the bound proves that the sum converges.
+        converged: whether that term is at most the tolerance, and the bound proves that the sum converges.
     """
 
     steps: int
@@ -85,11 +87,15 @@ class WalkSum:
         self.normalise, self.counts = normalise, counts
         self.radius = float(np.abs(np.linalg.eigvals(transition)).max(initial=0.0))
         state = workspace.state
+        if walk.dtype == np.float32 and "rounding" not in state:
+            state = {}  # an earlier version's checkpoint: start over, since its rounding is not known
         #: Exponents by which the counts were rescaled, step by step.
         self.shifts: list[int] = state.get("shifts", [])
         #: Terms before this step are in the file of partial sums.
         self.block: int = state.get("block", 0)
         self.totals = np.array(state.get("totals", [0.0] * initial.shape[1]))
+        #: Bound of the residual that rounding of the counts left so far.
+        self.rounding: float = state.get("rounding", 0.0)
         self.coefficients = [initial]
         for shift in self.shifts:
             self.coefficients.append(self.coefficients[-1] @ transition * 2.0**shift)
@@ -99,8 +105,10 @@ class WalkSum:
         return len(self.shifts)
 
     def run(self, start: NDArray[Any], rhs_norm: float, tolerance: float, max_steps: int) -> SumResult:
-        """Add terms until the residual is at most ``tolerance``; ``start`` ``[rows, m]``: this rank's rows of W_0."""
+        """Add terms until the next is at most ``tolerance``; ``start`` ``[rows, m]``: this rank's rows of W_0."""
         walk, norm_bound = self.walk, self.walk.norm_bound()
+        relative, lost = walk.rounding()
+        lost *= math.sqrt(walk.graph.nodes * walk.columns)
         if self.step == 0:
             walks = start
             self._store(walks)
@@ -112,7 +120,7 @@ class WalkSum:
             if self.normalise:
                 self.totals += np.array(walk.ranks.sum(*walks.sum(0, dtype=np.float64))) @ self.coefficients[-1]
             walks, spare = walk.step(walks, spare), walks
-            count = walks if walks.shape[1] == 1 else walks.sum(1)
+            count = walks if walks.shape[1] == 1 else walks.sum(1, dtype=np.float64)
             peak, count_peak, due = walk.ranks.max(_peak(walks), _peak(count), self.workspace.due)
             shift = round(math.log2(peak)) if peak > 0 and abs(math.log2(peak)) > limit else 0
             if shift:
@@ -120,15 +128,17 @@ class WalkSum:
             self.shifts.append(shift)
             self.coefficients.append(self.coefficients[-1] @ self.transition * 2.0**shift)
             norm = math.sqrt(walk.dot((walks, walks))[0])
-            residual = norm * float(np.linalg.norm(self.coefficients[-1], 2)) / rhs_norm if rhs_norm else 0.0
+            size = float(np.linalg.norm(self.coefficients[-1], 2)) / rhs_norm if rhs_norm else 0.0
+            residual = norm * size
+            self.rounding += (relative * norm + lost * max(1.0, 2.0**-shift)) * size
             bound = norm_bound
             if self.counts and count_peak > 0:
                 exponent = math.log2(count_peak) + sum(self.shifts[:-1])
-                bound = min(bound, 2.0 ** (exponent / self.step))
+                bound = min(bound, 2.0 ** (exponent / self.step) * (1.0 + 2.0 * relative))
             proven = norm == 0 or self.radius * bound < 1
             self.progress("walking", self.step, self._expected(residual, tolerance))
             if (residual <= tolerance and proven) or self.step >= max_steps or not math.isfinite(residual):
-                return SumResult(self.step, residual, bound, residual <= tolerance and proven)
+                return SumResult(self.step, residual + self.rounding, bound, residual <= tolerance and proven)
             self._store(walks)
             if self.step - self.block == BLOCK_STEPS:
                 self._fold()
@@ -154,7 +164,8 @@ class WalkSum:
         return (slot * self.walk.graph.nodes + self.walk.first + row) * self.walk.columns
 
     def _commit(self) -> None:
-        self.workspace.commit(shifts=self.shifts, block=self.block, totals=self.totals.tolist())
+        totals, rounding = self.totals.tolist(), self.rounding
+        self.workspace.commit(shifts=self.shifts, block=self.block, totals=totals, rounding=rounding)
 
     def _fold(self) -> None:
         """Add the terms on disk to the partial sum, in a new file: the old one is needed until that is recorded."""

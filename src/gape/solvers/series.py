@@ -71,7 +71,7 @@ class Series(Solver):
         positive(self.max_steps, "max_steps")
 
     def solve(self, equation: Equation) -> Result:
-        runs, residual, whole = self._add_up(equation)
+        runs, residual, contracts = self._add_up(equation)
         # Where terms may cancel, rounding errors can exceed the tolerance: then the residual is computed.
         growth_per_step = max(1.0, equation.transition_norm * float(equation.walk.norm_bounds.max()))
         careful = not EPSILON * growth_per_step * runs.relative_bound(runs.moved) <= self.tolerance
@@ -82,7 +82,9 @@ class Series(Solver):
             if not bool((done | runs.given_up).all()) and equation.walk.acyclic:
                 weights, _ = substitute(equation.apply, equation.rhs)
                 residual, rounding, done = self._checked(equation, weights, runs.given_up)
-        radius, converges = _radius(equation, runs, done, done & whole)
+        radius, regular = _radius(equation, runs, done, contracts)
+        # That the sum for this right-hand side ends does not make the equation regular: another one's may diverge.
+        converges = torch.where(done & runs.ended, YES, regular)
         status = judge(
             residual,
             converges,
@@ -94,7 +96,7 @@ class Series(Solver):
         if bool(runs.given_up.any()):
             # A finite sum cannot diverge: its terms are too large for the number format.
             status = torch.where(runs.given_up & equation.walk.acyclic_graphs, code(Status.OVERFLOW), status)
-        unique = torch.where(converges == YES, YES, UNKNOWN)
+        unique = torch.where(regular == YES, YES, UNKNOWN)
         residual = with_rounding(residual, rounding)
         return _result(weights, residual, radius, unique, status, runs.steps, runs.weight_bound())
 
@@ -145,7 +147,7 @@ class Series(Solver):
         return result
 
     def _add_up(self, equation: Equation) -> tuple[WalkSum, Tensor, bool]:
-        """The sum, each graph's relative residual, and whether the rest is proven to be negligible."""
+        """The sum, each graph's relative residual, and whether norms of A and μ prove that every sum converges."""
         acyclic = equation.walk.acyclic
         # Consecutive small terms that prove convergence; None without proof.
         power = contracting_power(float(equation.walk.norm_bounds.max()) * equation.transition, self.max_steps)
@@ -165,7 +167,7 @@ class Series(Solver):
                 residual = torch.where(runs.given_up, torch.inf, residual)
             small = small + 1 if bool(((residual <= self.tolerance) | runs.given_up).all()) else 0
             if last or runs.ended or (small >= (power or SMALL_TERMS_IN_A_ROW) and (power or not acyclic)):
-                return runs, residual, power is not None or runs.ended
+                return runs, residual, power is not None
 
     def _checked(self, equation: Equation, weights: Tensor, given_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Each graph's residual from the equation, the part that rounding explains, and whether that is all of it."""
@@ -209,17 +211,18 @@ def _coefficients(equation: Equation, norm: float, tolerance: float, in_a_row: i
     return torch.stack(found), torch.tensor(sizes, dtype=torch.float64)
 
 
-def _radius(equation: Equation, runs: WalkSum, done: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
-    """Bound each ρ(μ)ρ(A), and decide whether it is below 1; ``known``: graphs whose sum is proven to converge."""
+def _radius(equation: Equation, runs: WalkSum, done: Tensor, contracts: bool) -> tuple[Tensor, Tensor]:
+    """Bound each ρ(μ)ρ(A), and decide whether it is below 1; ``contracts``: norms prove it where the sum is done."""
     radius = equation.transition_bounds[1] * runs.radius_bound()
-    converges = torch.where(known | below_one(radius), YES, UNKNOWN)
+    regular = torch.where((done & contracts) | below_one(radius), YES, UNKNOWN)
     # A small term may be followed by larger ones.
-    unsure = done & (converges == UNKNOWN)
+    unsure = done & (regular == UNKNOWN)
     if bool(unsure.any()):
         bounds = radius_bounds_of(equation)
-        radius = torch.where(unsure, torch.minimum(radius, bounds.upper), radius)
-        converges = torch.where(unsure, bounds.converges, converges)
-    return radius, converges
+        regular = torch.where(unsure, bounds.converges, regular)
+        if not runs.ended:
+            radius = torch.where(unsure, torch.minimum(radius, bounds.upper), radius)
+    return radius, regular
 
 
 def substitute(apply: Operator, rhs: Tensor) -> tuple[Tensor, int]:

@@ -254,6 +254,8 @@ def _solve_part(part: _Part) -> Result:
 def _solve_together(solver: Solver, equation: Equation) -> Result:
     """Solve the equation of all graphs by one solver; resolve singular graphs."""
     solver.check(equation)
+    if equation.walk.num_nodes == 0:  # graphs without nodes, apart from the larger ones of their batch
+        return Result.constant(equation, Status.RUN_SUM, 0.0)
     plain = equation.detached
     with torch.no_grad():
         result = solver.solve(plain)

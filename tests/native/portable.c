@@ -104,7 +104,8 @@ int main(void)
     print("radius", radius, GRAPHS);
 
     double h[GRAPHS * 24 * 24] = {0};
-    gape_arnoldi_portable(&b, 0, GRAPHS, NULL, &a, 24, rhs_norm, 1e-10, rows, 0, h, residual, size);
+    const int64_t slot[GRAPHS] = {0, 1, 2};
+    gape_arnoldi_portable(&b, 0, GRAPHS, NULL, &a, 24, rhs_norm, 1e-10, rows, 0, slot, h, residual, size);
     print("arnoldi", rows, 24 * STATES);
 
     /* The complete graph as a matrix of 12 rows, times two columns. */

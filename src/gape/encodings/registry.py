@@ -81,7 +81,7 @@ ADVICE = {
     "gape": "one huge or directed graph; with node features or labels that differ",
     "gape-paper": "to repeat the paper",
     "gape-rooted": "molecules, whitened; small graphs that are hard to tell apart",
-    "rw": "molecules, whitened: cheaper than gape-rooted",
+    "rw": "molecules, scaled: cheaper than gape-rooted",
     "rrwp": "attention over pairs of small graphs",
     "lape": "communities and long distances; mind the signs",
     "sa": "the input of spectral attention",

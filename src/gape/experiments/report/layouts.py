@@ -222,6 +222,7 @@ _TABLES: Mapping[str, Layout] = {
         f"Rooted automata beside random walks, whitened: {_FIGURES}",
         (
             EncodingRow("RW", "rw", {"scaling": "whitened"}),
+            EncodingRow("RW, each feature scaled", "rw", {"scaling": "fixed"}),
             EncodingRow("RW copied to 68 features", "rw", {"scaling": "whitened", "width": "68"}),
             EncodingRow("PPRP", "pprp", {"scaling": "whitened"}),
             EncodingRow("closed, learned", "gape-learned-closed"),
